@@ -1,10 +1,9 @@
 import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
-import { usageError } from '../base/errors.js';
 import { type FlagsOf, formatOf, givenFlags } from '../cli/base-command.js';
 import { furtherFiles, isAllFitting, listedFits, listVariants } from '../cli/fit-list.js';
 import { type FitFlags, fitFlags, fitOptions } from '../cli/flags/fit-flags.js';
-import { details, modelFlags, pictureFlags, sourceOf, trainingConfig } from '../cli/flags/flags.js';
+import { details, modelFlags, pictureFlags, sourceOf } from '../cli/flags/flags.js';
 import {
   type HardwareFlags,
   hardwareFlags,
@@ -14,11 +13,13 @@ import {
   reservedBytes,
   servingHardware,
 } from '../cli/flags/hardware-flags.js';
-import { pasteable } from '../cli/line/line-mistake.js';
+import { fitProgramFlags } from '../cli/flags/training-config-flags.js';
+import { refuseTokensAsFile } from '../cli/line/tokens-as-file.js';
 import { TrainingCommand } from '../cli/training-config/training-command.js';
 import type { FitLine } from '../cli/undescribed.js';
 import { fitAccuracy } from '../estimate/fit/accuracy.js';
 import { refuseContradictions, refuseWithoutHardware } from '../estimate/fit/fit-request.js';
+import type { FitResult } from '../estimate/fit/fits.js';
 import { storedWeightFormat } from '../estimate/fit/model-memory.js';
 import { PURPOSES } from '../estimate/fit/purpose.js';
 import type { HardwareList } from '../estimate/hardware/gpu.js';
@@ -33,7 +34,7 @@ import { fitTableReport } from '../report/fit/fit-table-report.js';
 import { configText } from '../report/profile/setting-notes.js';
 
 /** Flags of a model on hardware, which a list does not use. */
-const NOT_LISTED = [modelFlags, fitFlags, hardwareFlags]
+const NOT_LISTED = [modelFlags, fitFlags, hardwareFlags, fitProgramFlags]
   .flatMap((flags) => Object.keys(flags))
   .filter((name) => name !== 'hardware')
   .concat('for', 'explain', 'check');
@@ -67,7 +68,6 @@ export default class Fit extends TrainingCommand {
   };
   static override flags = {
     ...modelFlags,
-    'training-config': trainingConfig,
     for: Flags.option({
       options: PURPOSES,
       description:
@@ -90,6 +90,7 @@ export default class Fit extends TrainingCommand {
     }),
     ...hardwareFlags,
     ...fitFlags,
+    ...fitProgramFlags,
   };
 
   protected override checkFlags(flags: FlagsOf<typeof Fit>): void {
@@ -163,9 +164,14 @@ export default class Fit extends TrainingCommand {
       process.exitCode = 1;
       this.note(flags, `--check: ${doubts.map(({ text }) => text).join('; ')}`);
     }
-    return this.answer(flags, result, (each) =>
-      fitReport(each, { explain: flags.explain, argv: this.argv }),
-    );
+    const report = (each: FitResult) =>
+      fitReport(each, { explain: flags.explain, argv: this.argv });
+    if (flags.emit === undefined) return this.answer(flags, result, report);
+    const { document, file: model } = loaded;
+    const facts = { model, division: flags.zero, config: this.training?.config.run };
+    const { emittedOfFit } = await import('../cli/training-config/emit-answer.js');
+    const emitted = await emittedOfFit(flags.emit, result, { document, facts, argv: this.argv });
+    return this.answerEmitted(flags, result, emitted, report);
   }
 
   /** The largest models for the hardware. */
@@ -228,23 +234,15 @@ export default class Fit extends TrainingCommand {
 /** A parsed command line. */
 type ParsedFit = FitLine & { readonly flags: FlagsOf<typeof Fit> };
 
+/** Flags of the answer that need hardware. */
+type IdleFlags = { check: boolean; explain: boolean; emit?: string | undefined };
+
 /** @throws UserError when a flag applies only to named hardware, and none is. */
-function refuseIdle(flags: FitFlags & HardwareFlags & { check: boolean; explain: boolean }): void {
+function refuseIdle(flags: FitFlags & HardwareFlags & IdleFlags): void {
   if (isHardware(flags)) return;
-  const { gpus, check, explain } = flags;
-  refuseWithoutHardware({ ...fitOptions(flags), gpus, check, explain });
+  const { gpus, check, explain, emit } = flags;
+  refuseWithoutHardware({ ...fitOptions(flags), gpus, check, explain, emit });
 }
 
 const TOKEN_TIME_ALONE =
   '--token-time without --batch: a replica serves one request at a time. Add --batch for a time measured with more.';
-
-/** @throws UserError for a number as the file of `--output`: output tokens are meant. */
-function refuseTokensAsFile(output: string | undefined, words: readonly string[]): void {
-  if (output === undefined || !/^\d+[kKmM]?$/.test(output)) return;
-  throw usageError(
-    `--output: expected a file for the answer, found ${output}`,
-    `for tokens, write ${pasteable(['fit', ...words.map(asTokens)])}`,
-  );
-}
-
-const asTokens = (word: string) => word.replace(/^(?:--output|-o)(?==|$)/, '--output-tokens');

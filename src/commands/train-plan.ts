@@ -3,16 +3,10 @@ import { usageError } from '../base/errors.js';
 import { formatInteger } from '../base/text/units.js';
 import { counted as countedText } from '../base/text/words.js';
 import { type FlagsOf, formatOf } from '../cli/base-command.js';
-import {
-  details,
-  modelArgument,
-  modelFlags,
-  pictureFlags,
-  sourceOf,
-  trainingConfig,
-} from '../cli/flags/flags.js';
+import { details, modelArgument, modelFlags, pictureFlags, sourceOf } from '../cli/flags/flags.js';
 import { hardwareOf } from '../cli/flags/hardware-flags.js';
 import { givenSettingsOf, trainPlanFlags } from '../cli/flags/train-plan-flags.js';
+import { planProgramFlags } from '../cli/flags/training-config-flags.js';
 import { progressDisplay } from '../cli/progress.js';
 import { TrainingCommand } from '../cli/training-config/training-command.js';
 import { shardingOf } from '../estimate/fit/fit-request.js';
@@ -61,10 +55,10 @@ export default class TrainPlanCommand extends TrainingCommand {
   };
   static override flags = {
     ...modelFlags,
-    'training-config': trainingConfig,
     details,
     check: Flags.boolean({ description: 'exit with 1 if there is a mistake' }),
     ...trainPlanFlags,
+    ...planProgramFlags,
   };
 
   async run() {
@@ -119,13 +113,23 @@ export default class TrainPlanCommand extends TrainingCommand {
         `${formatInteger(MOST_ROWS)} of ${formatInteger(size.steps)} steps are listed, evenly spaced`,
       );
     }
-    return this.answer(flags, result, (each) =>
+    const report = (each: TrainPlanResult) =>
       trainPlanReport(each, {
         rates: () => ratePoints(plan, MOST_ROWS),
         isLong: flags.details,
         argv: this.argv,
-      }),
-    );
+      });
+    if (flags.emit === undefined) return this.answer(flags, result, report);
+    const facts = { model: name, division: flags.zero, config: this.training?.config.run };
+    const { emittedOfPlan } = await import('../cli/training-config/emit-answer.js');
+    const emitted = await emittedOfPlan(flags.emit, result, {
+      document: loaded.document,
+      facts,
+      argv: this.argv,
+      values: settings.values,
+      recompute: flags.recompute,
+    });
+    return this.answerEmitted(flags, result, emitted, report);
   }
 
   /** The settings, completed from the data and its tokenizer. Samples have the length of the plan's sequences. */

@@ -181,13 +181,6 @@ export const weightFlags = {
   }),
 };
 
-/** `--training-config FILE`: settings of a training from the config of another program. */
-export const trainingConfig = Flags.string({
-  helpValue: 'FILE',
-  description:
-    'settings from a training config of axolotl, LLaMA-Factory, torchtitan, Megatron-LM, nanotron, litgpt, DeepSpeed, accelerate or transformers',
-});
-
 /** Flags of a model that is a config, or a checkpoint with its config. */
 export const modelFlags = {
   set,

@@ -1,13 +1,14 @@
 /** Base class of commands that also read the config of a training of another program: `fit`, `train-plan`. */
 import type * as Interfaces from '@oclif/core/interfaces';
 import { usageError } from '../../base/errors.js';
+import type { EmitName, Emitted } from '../../estimate/emit/emitted.js';
 import type { TrainingSettings } from '../../estimate/training/training-settings.js';
 import type { TrainingConfig } from '../../input/training-config/read-training-config.js';
 import { isTrainingConfigName } from '../../input/training-config/training-config-name.js';
 import type { RunField } from '../../input/training-config/training-run.js';
 import type { TrainingKey } from '../../model/architecture/training-section.js';
 import type { Report } from '../../report/kit/report.js';
-import { BaseCommand, type OutputFlags } from '../base-command.js';
+import { BaseCommand, formatOf, type OutputFlags } from '../base-command.js';
 import { baseFlags } from '../flags/flags.js';
 import { type DeclaredFlags, wordsOfLine } from '../line/words-of-line.js';
 import type { TrainingConfigAnswer } from './training-answer.js';
@@ -156,6 +157,32 @@ export abstract class TrainingCommand extends BaseCommand {
   ): Promise<Result> {
     if (this.training === undefined) return super.answer(flags, result, report);
     return super.answer(flags, { ...result, trainingConfig: this.training.answer }, report);
+  }
+
+  /** Answers with the command or config of `--emit`; in JSON it is a field of the answer. */
+  protected async answerEmitted<Result extends { readonly schema: string }>(
+    flags: OutputFlags & { readonly emit?: EmitName | undefined },
+    result: Result,
+    emitted: Emitted,
+    report: (result: Result) => Report,
+  ): Promise<Result> {
+    const format = formatOf(flags);
+    if (format === 'json') return this.answer(flags, { ...result, emitted }, report);
+    if (format !== 'table') {
+      throw usageError(
+        `--emit writes a command or a config, and the format is ${format}`,
+        'leave --format out, or write --json for the answer with it',
+      );
+    }
+    const { refuseOtherLanguage } = await import('./emit-answer.js');
+    if (flags.emit !== undefined) refuseOtherLanguage(flags.emit, flags.output);
+    // JSON has no comments.
+    const { withoutCounterpart, text } = emitted;
+    if (!text.includes('#')) {
+      for (const each of withoutCounterpart) this.note(flags, `no counterpart: ${each}`);
+    }
+    await this.write(flags, text);
+    return result;
   }
 }
 

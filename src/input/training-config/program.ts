@@ -74,6 +74,18 @@ export const count = (key: string, field: FieldOf<number>): KeyRow => ({
   write: (run) => run[field],
 });
 
+/** A degree of parallelism, which is written from 2 on. */
+export const degree = (key: string, field: FieldOf<number>): KeyRow => ({
+  ...count(key, field),
+  write: (run) => ((run[field] ?? 1) > 1 ? run[field] : undefined),
+});
+
+/** A switch that is written only when it is on. */
+export const switchedOn = (key: string, field: FieldOf<boolean>): KeyRow => ({
+  ...onOff(key, field),
+  write: (run) => (run[field] ? true : undefined),
+});
+
 /** Another name of a key, which is only read. */
 export const alias = (name: string, { read }: KeyRow): KeyRow => ({ key: name, read });
 

@@ -17,6 +17,7 @@ import {
   TRAINING_PROGRAMS,
   type TrainingProgramName,
 } from './programs/index.js';
+import { valueIn, withDefaults } from './settings-in.js';
 import { isTrainingConfigName } from './training-config-name.js';
 import type { ReadValue, RunField, TrainingRun } from './training-run.js';
 import { unknownKeyProblem } from './unknown-keys.js';
@@ -190,7 +191,7 @@ async function configOf(
     const key = above.join('.');
     if (!rows.has(key) || sectionsRead.has(key)) return [leaf];
     sectionsRead.add(key);
-    return [{ path: above, value: sectionAt(document.value, above) }, leaf];
+    return [{ path: above, value: valueIn(document.value, key) }, leaf];
   });
   for (const { path: at, value } of withSections) {
     const key = at.join('.');
@@ -274,35 +275,8 @@ const isOff = (value: unknown): boolean =>
   value === '' ||
   (Array.isArray(value) && value.length === 0);
 
-function sectionAt(value: unknown, at: PropertyPath): unknown {
-  let found = value;
-  for (const name of at) found = isRecord(found) ? found[name] : undefined;
-  return found;
-}
-
 /** Settings that the name of a file of DeepSpeed only suggests. */
 const FROM_NAME: ReadonlySet<string> = new Set(['division', 'offloadOptimizer']);
-
-/** Settings of which a given one leaves the others without their default. */
-const ALTERNATIVES: readonly (readonly RunField[])[] = [
-  ['steps', 'epochs', 'tokens', 'samples'],
-  ['warmupSteps', 'warmupRatio'],
-  ['minLearningRate', 'minLearningRateRatio'],
-  ['decaySteps', 'decayRatio'],
-  ['accumulation', 'globalBatch'],
-  ['model', 'sizes'],
-];
-
-function withDefaults(given: TrainingRun, defaults: Partial<TrainingRun>): TrainingRun {
-  const run: Record<string, unknown> = { ...given };
-  for (const [field, value] of Object.entries(defaults)) {
-    const row = ALTERNATIVES.find((each) => each.includes(field as RunField)) ?? [
-      field as RunField,
-    ];
-    if (row.every((each) => given[each] === undefined)) run[field] = value;
-  }
-  return run as TrainingRun;
-}
 
 function placesOf(
   document: ConfigDocument,

@@ -4,12 +4,14 @@ import { DEEPSPEED_KEYS } from '../known-keys.js';
 import {
   amount,
   count,
+  degree,
   type KeyRow,
   meaning,
   numberOf,
   switchOf,
   type TrainingProgram,
 } from '../program.js';
+import { settingsIn } from '../settings-in.js';
 import type { TrainingRun } from '../training-run.js';
 import { optimizerMeaning } from './shared-values.js';
 
@@ -115,8 +117,8 @@ const ROWS: readonly KeyRow[] = [
     count('', 'tensorParallel').read,
     ({ tensorParallel = 1 }) => (tensorParallel > 1 ? tensorParallel : undefined),
   ),
-  count('sequence_parallel_size', 'contextParallel'),
-  count('pipeline.stages', 'pipelineParallel'),
+  degree('sequence_parallel_size', 'contextParallel'),
+  degree('pipeline.stages', 'pipelineParallel'),
   meaning('data_types.grad_accum_dtype', (value) =>
     value === 'fp32' ? { float32Gradients: true } : {},
   ),
@@ -196,12 +198,6 @@ export const DEEPSPEED: TrainingProgram = {
 };
 
 /** Settings of a config within another one. */
-export function deepspeedMeaning(section: Readonly<Record<string, unknown>>): Partial<TrainingRun> {
-  const run: Record<string, unknown> = {};
-  for (const { key, read } of ROWS) {
-    let at: unknown = section;
-    for (const name of key.split('.')) at = isRecord(at) ? at[name] : undefined;
-    if (at !== undefined && at !== null) Object.assign(run, read(at, section));
-  }
-  return run;
-}
+export const deepspeedMeaning = (
+  section: Readonly<Record<string, unknown>>,
+): Partial<TrainingRun> => settingsIn(section, { rows: ROWS });

@@ -195,7 +195,7 @@ const ROWS: readonly KeyRow[] = [
   count('parallelism.pipeline_parallel_degree', 'pipelineParallel'),
   count('parallelism.context_parallel_degree', 'contextParallel'),
   count('parallelism.expert_parallel_degree', 'expertParallel'),
-  onOff('parallelism.enable_sequence_parallel', 'sequenceParallel'),
+  newer('parallelism.enable_sequence_parallel', onOff('', 'sequenceParallel').read),
   meaning(
     'activation_checkpoint.mode',
     (value, { activation_checkpoint: section }) => {

@@ -8,6 +8,7 @@ import {
   type KeyRow,
   meaning,
   onOff,
+  switchedOn,
   switchOf,
   type TrainingProgram,
   text,
@@ -43,7 +44,7 @@ export const TRAINER_ROWS: readonly KeyRow[] = [
   amount('adam_epsilon', 'epsilon'),
   amount('max_grad_norm', 'gradientClip'),
   onOff('bf16', 'bf16'),
-  onOff('fp16', 'fp16'),
+  switchedOn('fp16', 'fp16'),
   meaning(
     'gradient_checkpointing',
     (value) => {
