@@ -22,7 +22,7 @@ export function refuseOtherLanguage(name: EmitName, output: string | undefined):
 }
 
 /** First comment of a text: the line that made it. */
-export const leadOf = (command: string, argv: readonly string[]): string[] => [
+const leadOf = (command: string, argv: readonly string[]): string[] => [
   pasteable([command, ...argv]),
 ];
 

@@ -4,6 +4,7 @@ import { usageError } from '../../base/errors.js';
 import type { EmitName, Emitted } from '../../estimate/emit/emitted.js';
 import type { TrainingSettings } from '../../estimate/training/training-settings.js';
 import type { TrainingConfig } from '../../input/training-config/read-training-config.js';
+import type { TrainingConfigAnswer } from '../../input/training-config/training-answer.js';
 import { isTrainingConfigName } from '../../input/training-config/training-config-name.js';
 import type { RunField } from '../../input/training-config/training-run.js';
 import type { TrainingKey } from '../../model/architecture/training-section.js';
@@ -11,7 +12,6 @@ import type { Report } from '../../report/kit/report.js';
 import { BaseCommand, formatOf, type OutputFlags } from '../base-command.js';
 import { baseFlags } from '../flags/flags.js';
 import { type DeclaredFlags, wordsOfLine } from '../line/words-of-line.js';
-import type { TrainingConfigAnswer } from './training-answer.js';
 import type { LineFacts, TrainingCommandName } from './training-words.js';
 
 /** The config of a line, and what was read of it. */
@@ -75,7 +75,7 @@ export abstract class TrainingCommand extends BaseCommand {
     const isAlone = file === undefined;
     const { modelOfConfig } = await import('../../input/training-config/model-of-config.js');
     const { trainingWordsOf } = await import('./training-words.js');
-    const { trainingAnswer } = await import('./training-answer.js');
+    const { trainingAnswer } = await import('../../input/training-config/training-answer.js');
     const own = isAlone || model === undefined ? modelOfConfig(config) : undefined;
     if (own === undefined && (isAlone || model === undefined)) throw this.#withoutModel(config);
     const given = new Set(words.flatMap(({ flag }) => flag ?? []));
@@ -83,24 +83,21 @@ export abstract class TrainingCommand extends BaseCommand {
     const command = this.id as TrainingCommandName;
     const added = trainingWordsOf(command, config, line);
     if (own?.note !== undefined) this.notes.push(own.note);
+    const flagWords = added.map(({ flag, value }) =>
+      value === undefined ? `--${flag}` : `--${flag}=${value}`,
+    );
     const counted = new Set(added.flatMap(({ of }) => of));
     this.training = {
       config,
       counted,
-      answer: trainingAnswer(config, added, own?.reference ?? null),
+      answer: trainingAnswer(config, added, flagWords, own?.reference ?? null),
     };
     const texts = words.flatMap(({ flag, texts }) =>
       flag === 'training-config' || (isAlone && flag === undefined && texts[0] === model)
         ? []
         : texts,
     );
-    return [
-      ...(own === undefined ? [] : [own.reference]),
-      ...added.flatMap(({ flag, value }) =>
-        value === undefined ? [`--${flag}`] : [`--${flag}=${value}`],
-      ),
-      ...texts,
-    ];
+    return [...(own === undefined ? [] : [own.reference]), ...flagWords, ...texts];
   }
 
   #withoutModel({ file, program }: TrainingConfig): Error {
@@ -128,7 +125,7 @@ export abstract class TrainingCommand extends BaseCommand {
   async #announceTraining(flags: OutputFlags): Promise<void> {
     if (this.training === undefined || this.#isAnnounced) return;
     this.#isAnnounced = true;
-    const { trainingNotes } = await import('./training-answer.js');
+    const { trainingNotes } = await import('./training-notes.js');
     const { answer, config } = this.training;
     for (const text of trainingNotes(answer)) this.note(flags, text);
     await this.warnAbout(

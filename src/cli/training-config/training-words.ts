@@ -41,7 +41,7 @@ export interface LineFacts {
 }
 
 /** Precision of a run; undefined where the config does not say. */
-export function precisionOf({ bf16, fp16, fp8, pureBf16 }: TrainingRun): Precision | undefined {
+function precisionOf({ bf16, fp16, fp8, pureBf16 }: TrainingRun): Precision | undefined {
   if (fp8) return 'fp8';
   if (pureBf16) return 'bf16';
   if (bf16 || fp16) return 'mixed';

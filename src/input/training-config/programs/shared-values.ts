@@ -124,7 +124,7 @@ export function fsdpOf(options: unknown, section: unknown, version: unknown): Pa
 }
 
 /** Stage in the name of a file of DeepSpeed: `zero3_bf16.json`, `ds_z3_config.json`, `zero_stage1_config.json`. */
-export function stageInName(file: string): StateDivision | undefined {
+function stageInName(file: string): StateDivision | undefined {
   const [name = ''] = file.split(/[\\/]/).slice(-1);
   const stage = /(?:zero|z)_?(?:stage)?_?-?([0-3])(?!\d)/i.exec(name)?.[1];
   return stage as StateDivision | undefined;

@@ -1,11 +1,7 @@
-/** What was read of the config of a training, as an answer says it. */
+/** What was read of the config of a training, for an answer. */
 import { formatPath } from '../../config/quote.js';
-import type {
-  PlacedKey,
-  TrainingConfig,
-} from '../../input/training-config/read-training-config.js';
-import { FIELD_TITLES, type RunField } from '../../input/training-config/training-run.js';
-import type { TrainingWord } from './training-words.js';
+import type { PlacedKey, TrainingConfig } from './read-training-config.js';
+import { FIELD_TITLES, type RunField } from './training-run.js';
 
 /** A key that became settings of the command. */
 export interface CountedKey extends PlacedKey {
@@ -53,10 +49,15 @@ const USUAL: Partial<Record<RunField, readonly unknown[]>> = {
   packing: [false],
 };
 
-/** @param model The model that the config gave; null for another one. */
+/**
+ * @param words Settings of the flags that count the config.
+ * @param flags The same flags as words.
+ * @param model The model that the config gave; null for another one.
+ */
 export function trainingAnswer(
   config: TrainingConfig,
-  words: readonly TrainingWord[],
+  words: readonly { readonly of: readonly RunField[] }[],
+  flags: readonly string[],
   model: string | null,
 ): TrainingConfigAnswer {
   const { file, program, given, values, uncounted, ignored } = config;
@@ -86,36 +87,6 @@ export function trainingAnswer(
     counted: [...keysOf.values()],
     notCounted: [...others.values(), ...uncounted],
     ignored,
-    flags: words.flatMap(({ flag, value }) => [
-      `--${flag}`,
-      ...(value === undefined ? [] : [value]),
-    ]),
+    flags,
   };
 }
-
-/** Most keys that a line names. */
-const MOST_KEYS = 6;
-
-/** Lines about a config, for a terminal. */
-export function trainingNotes({
-  file,
-  program,
-  version,
-  model,
-  counted,
-  notCounted,
-  ignored,
-}: TrainingConfigAnswer): string[] {
-  const whose = model === null ? '' : ` of ${model}`;
-  return [
-    `${file}: a training${whose} with ${program} (keys of ${version}); ${counted.length} keys counted`,
-    ...(notCounted.length > 0 ? [`  not counted: ${namesOf(notCounted)}`] : []),
-    ...(ignored.length > 0 ? [`  ignored: ${namesOf(ignored)}`] : []),
-  ];
-}
-
-const namesOf = (keys: readonly PlacedKey[]): string => {
-  const shown = keys.slice(0, MOST_KEYS).map(({ key }) => key);
-  const more = keys.length - shown.length;
-  return shown.join(', ') + (more > 0 ? ` and ${more} more` : '');
-};
