@@ -8,10 +8,8 @@ import type { ModelFile, ModelLoadOptions } from '../input/model-input/model-fil
 import { loadModelFile } from '../input/model-input/read-model-file.js';
 import { headsNotDivided } from '../input/training-config/findings.js';
 import { modelOfConfig } from '../input/training-config/model-of-config.js';
-import {
-  type TrainingConfig,
-  trainingConfigIn,
-} from '../input/training-config/read-training-config.js';
+import { trainingConfigIn } from '../input/training-config/read-training-config.js';
+import type { TrainingConfig } from '../input/training-config/training-config.js';
 import type { RunField } from '../input/training-config/training-run.js';
 import { countParameters } from '../model/budget/parameters.js';
 import type { ValidFile } from '../report/command-results.js';

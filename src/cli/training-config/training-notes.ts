@@ -1,6 +1,7 @@
 /** Lines about the config of a training, for a terminal. */
-import type { PlacedKey } from '../../input/training-config/read-training-config.js';
+
 import type { TrainingConfigAnswer } from '../../input/training-config/training-answer.js';
+import type { PlacedKey } from '../../input/training-config/training-config.js';
 
 /** Most keys that a line names. */
 const MOST_KEYS = 6;

@@ -2,7 +2,7 @@
 
 import { parseSchedule } from '../../estimate/training/schedules.js';
 import { gpusOf, replicasOf } from '../../input/training-config/findings.js';
-import type { TrainingConfig } from '../../input/training-config/read-training-config.js';
+import type { TrainingConfig } from '../../input/training-config/training-config.js';
 import type { RunField, TrainingRun } from '../../input/training-config/training-run.js';
 import type { Precision } from '../../model/budget/optimizers.js';
 

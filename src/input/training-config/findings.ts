@@ -3,7 +3,7 @@ import type { Problem } from '../../base/errors.js';
 import { formatInteger } from '../../base/text/units.js';
 import { present } from '../../base/text/words.js';
 import type { TrainingProgramName } from './programs/index.js';
-import type { TrainingConfig } from './read-training-config.js';
+import type { TrainingConfig } from './training-config.js';
 import { FIELD_TITLES, type RunField, type TrainingRun } from './training-run.js';
 
 type PlaceOf = TrainingConfig['placeOf'];

@@ -2,7 +2,7 @@
 import path from 'node:path';
 import { mount, pathExists } from '../../base/files/mounted.js';
 import { isCheckpointPath, locateModel } from '../model-input/locate.js';
-import type { TrainingConfig } from './read-training-config.js';
+import type { TrainingConfig } from './training-config.js';
 
 /** A model as a reference that all commands read. */
 export interface ConfigModel {

@@ -18,39 +18,10 @@ import {
   type TrainingProgramName,
 } from './programs/index.js';
 import { valueIn, withDefaults } from './settings-in.js';
+import type { PlacedKey, TrainingConfig } from './training-config.js';
 import { isTrainingConfigName } from './training-config-name.js';
 import type { ReadValue, RunField, TrainingRun } from './training-run.js';
 import { unknownKeyProblem } from './unknown-keys.js';
-
-/** A key of a config with its place. */
-export interface PlacedKey {
-  /** `train.max_time` */
-  readonly key: string;
-  readonly line?: number;
-}
-
-/** A config that was read. */
-export interface TrainingConfig {
-  readonly file: string;
-  readonly name: TrainingProgramName;
-  readonly program: TrainingProgram;
-  /** Settings of the file, and of the file of DeepSpeed that it names. */
-  readonly given: TrainingRun;
-  /** The same with the defaults of the program. */
-  readonly run: TrainingRun;
-  /** Keys that became settings. */
-  readonly values: readonly ReadValue[];
-  /** Keys that change memory or time, and are not counted. */
-  readonly uncounted: readonly PlacedKey[];
-  /** Keys of the program without a meaning here. */
-  readonly ignored: readonly PlacedKey[];
-  /** Mistakes, in the order of the file. */
-  readonly problems: readonly Problem[];
-  /** Place of a key. */
-  lineOf(key: PropertyPath): Pick<Problem, 'line'>;
-  /** Place of the key of a setting, or of the file. */
-  placeOf(field: RunField): Pick<Problem, 'file' | 'line' | 'column' | 'excerpt' | 'path'>;
-}
 
 /** Words of the text of any of these configs: a quick look before a file is parsed. */
 const MARKS =

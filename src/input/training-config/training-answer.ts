@@ -1,6 +1,6 @@
 /** What was read of the config of a training, for an answer. */
 import { formatPath } from '../../config/quote.js';
-import type { PlacedKey, TrainingConfig } from './read-training-config.js';
+import type { PlacedKey, TrainingConfig } from './training-config.js';
 import { FIELD_TITLES, type RunField } from './training-run.js';
 
 /** A key that became settings of the command. */
