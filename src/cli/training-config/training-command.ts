@@ -153,7 +153,11 @@ export abstract class TrainingCommand extends BaseCommand {
     report: (result: Result) => Report,
   ): Promise<Result> {
     if (this.training === undefined) return super.answer(flags, result, report);
-    return super.answer(flags, { ...result, trainingConfig: this.training.answer }, report);
+    const { answer, config } = this.training;
+    // The sizes of a config are a config.json that only this process has.
+    const isOfSizes = 'file' in result && result.file === `${config.file}/config.json`;
+    const own = { ...result, ...(isOfSizes && { file: config.file }), trainingConfig: answer };
+    return super.answer(flags, own, report);
   }
 
   /** Answers with the command or config of `--emit`; in JSON it is a field of the answer. */

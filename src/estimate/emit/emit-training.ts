@@ -155,7 +155,7 @@ function forProgram(name: TrainerName, run: TrainingRun): TrainingRun {
       const ratio =
         run.minLearningRateRatio ??
         (run.minLearningRate !== undefined && run.learningRate
-          ? run.minLearningRate / run.learningRate
+          ? Number((run.minLearningRate / run.learningRate).toPrecision(12))
           : undefined);
       return {
         ...others,

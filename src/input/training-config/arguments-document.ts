@@ -46,11 +46,7 @@ export function parseArguments(text: string, file: string): ConfigDocument {
     const [, name = '', inline] = flag;
     const values: ShellWord[] = [];
     // A word after a flag is its value, also a negative number.
-    while (
-      inline === undefined &&
-      at < words.length &&
-      !/^--?[A-Za-z]/.test(words[at]?.text ?? '')
-    ) {
+    while (inline === undefined && at < words.length && !isNext(words[at]?.text ?? '')) {
       values.push(words[at++] as ShellWord);
     }
     const key = name.replaceAll('_', '-');
@@ -87,6 +83,9 @@ export function parseArguments(text: string, file: string): ConfigDocument {
   const value = Object.fromEntries([...parts].map(([key, part]) => [key, part.value]));
   return new ConfigDocument(file, { value, place: { source, offset: 0 }, parts }, found);
 }
+
+/** Whether a word is no value: the next flag, or the script that a launcher starts. */
+const isNext = (text: string): boolean => /^--?[A-Za-z]/.test(text) || /\.py$/.test(text);
 
 /** Numbers as numbers; other texts as they are. */
 function argumentValue(value: string | readonly string[]): unknown {

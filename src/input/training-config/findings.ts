@@ -70,11 +70,11 @@ export function runProblems(
         'use stage 1 with a pipeline',
       ),
     steps !== undefined &&
-      run.warmupSteps !== undefined &&
-      run.warmupSteps > steps &&
+      given.warmupSteps !== undefined &&
+      given.warmupSteps > steps &&
       error(
-        given.warmupSteps === undefined ? 'steps' : 'warmupSteps',
-        `the warm-up of ${formatInteger(run.warmupSteps)} steps is longer than the run of ${formatInteger(steps)}`,
+        'warmupSteps',
+        `the warm-up of ${formatInteger(given.warmupSteps)} steps is longer than the run of ${formatInteger(steps)}`,
         `use fewer than ${formatInteger(steps)} steps of warm-up`,
       ),
     (given.warmupRatio ?? 0) > 1 &&

@@ -191,7 +191,8 @@ async function configOf(
     if (uncountedKeys.has(key)) {
       if (!isOff(value)) uncounted.push(placed(at));
     } else if (known.has(key) || isInOpen) {
-      if (value !== null && value !== undefined) ignored.push(placed(at));
+      // A value that only a shell knows is undefined.
+      if (value !== null) ignored.push(placed(at));
     } else problems.push(unknownKeyProblem(document, at, program));
   }
   Object.assign(run, program.complete?.(run as TrainingRun, document.value));

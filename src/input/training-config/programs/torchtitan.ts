@@ -308,6 +308,8 @@ export const TORCHTITAN: TrainingProgram = {
   },
   complete: (run, document) => ({
     ...(isFp8(document) && { fp8: true }),
+    // A longer warm-up than the run is cut (components/lr_scheduler.py).
+    ...(run.warmupSteps === undefined && { warmupSteps: Math.min(200, run.steps ?? 10_000) }),
     // Its tensor parallelism always splits the residual stream (models/llama3/infra/parallelize.py).
     ...((run.tensorParallel ?? 1) > 1 &&
       run.sequenceParallel === undefined && { sequenceParallel: true }),
