@@ -70,6 +70,8 @@ describe('a training config in fit, train-plan and validate', () => {
       tensorParallel: 2,
       context: 1024,
       globalBatchTokens: 5 * 1024 * 4,
+      // 200 steps of that batch.
+      trainTokens: 200 * 5 * 1024 * 4,
     });
   });
 
@@ -84,6 +86,14 @@ describe('a training config in fit, train-plan and validate', () => {
       context: 4096,
       recompute: 'full',
     });
+  });
+
+  it('names what a file of DeepSpeed and a section of FSDP hold and fit does not count', async () => {
+    const line = ['fit', `${FILES}/axolotl-mistakes.yaml`, '--context', '4096', '--gpu', '8xh100'];
+    const { trainingConfig, training } = await json(...line);
+    expect(training.setting).toMatchObject({ zero: 2, trainTokens: 100 * 4 * 8 * 4096 });
+    const keys = trainingConfig.notCounted.map(({ key }: { key: string }) => key);
+    expect(keys).toContain('deepspeed (optimizer in system memory)');
   });
 
   it('is planned by train-plan, and its mistakes have the line of the file', async () => {

@@ -201,8 +201,8 @@ async function lineFacts(
   };
   const hasHardware = HARDWARE.some((name) => given.has(name));
   const gpus = Number(value('gpus'));
-  if (Number.isSafeInteger(gpus) && gpus > 0) return { given, hasHardware, gpus };
-  return { given, hasHardware, gpus: await gpusNamed(value('gpu')) };
+  if (Number.isSafeInteger(gpus) && gpus > 0) return { given, hasHardware, gpus, textOf: value };
+  return { given, hasHardware, gpus: await gpusNamed(value('gpu')), textOf: value };
 }
 
 /** GPUs of `8xh100` or of a machine with several; undefined for one, and for a name that is not known. */

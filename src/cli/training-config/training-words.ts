@@ -38,6 +38,22 @@ export interface LineFacts {
   readonly hasHardware: boolean;
   /** Its number of GPUs; undefined where the config decides. */
   readonly gpus: number | undefined;
+  /** Value of a flag as it is written; undefined without the flag. */
+  readonly textOf: (flag: string) => string | undefined;
+}
+
+/** Flags whose settings the length of a training is made of. */
+const OF_LENGTH = {
+  context: 'context',
+  'micro-batch': 'microBatch',
+  batch: 'microBatch',
+  accumulation: 'accumulation',
+} as const satisfies Record<string, RunField>;
+
+/** A whole number as flags read it: `4096`, `32k`. */
+function wholeNumber(text: string): number | undefined {
+  const [, digits, isThousands] = /^(\d+)(k?)$/i.exec(text.replaceAll('_', '')) ?? [];
+  return digits === undefined ? undefined : Number(digits) * (isThousands ? 1024 : 1);
 }
 
 /** Precision of a run; undefined where the config does not say. */
@@ -63,11 +79,18 @@ export function trainingWordsOf(
   });
 }
 
-/** The run on the GPUs of the command line. */
-function onLine(run: TrainingRun, { gpus }: LineFacts): TrainingRun {
-  if (gpus === undefined) return run;
-  const { dataParallel: _, ...others } = run;
-  return { ...others, gpus };
+/** The run on the GPUs of the command line, with its batch and sequence length. */
+function onLine(whole: TrainingRun, { gpus, textOf: written }: LineFacts): TrainingRun {
+  const run: Record<string, unknown> = { ...whole };
+  for (const [flag, field] of Object.entries(OF_LENGTH)) {
+    const text = written(flag);
+    if (text === undefined) continue;
+    run[field] = wholeNumber(text);
+    if (field === 'accumulation') delete run.globalBatch;
+  }
+  if (gpus === undefined) return run as TrainingRun;
+  delete run.dataParallel;
+  return { ...(run as TrainingRun), gpus };
 }
 
 type Word = TrainingWord | undefined;

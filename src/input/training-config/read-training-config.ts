@@ -203,7 +203,10 @@ async function configOf(
     const { model: _, kind: __, ...settings } = linked.given;
     // The file replaces what its name says; the trainer's own settings stay.
     for (const [field, value] of Object.entries(settings)) {
-      if (run[field] === undefined || FROM_NAME.has(field)) run[field] = value;
+      if (run[field] !== undefined && !FROM_NAME.has(field)) continue;
+      run[field] = value;
+      const at = values.find((each) => each.field === 'deepspeedFile')?.key;
+      if (at !== undefined) values.push({ key: at, field: field as RunField });
     }
   } else if ((run as TrainingRun).deepspeedFile !== undefined) {
     problems.push(unreadFile(run as TrainingRun, placeOf));

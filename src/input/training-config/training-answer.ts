@@ -76,9 +76,14 @@ export function trainingAnswer(
   for (const { field, ...placed } of entries) {
     if (isCounted(field)) {
       keysOf.set(placed.key, { ...placed, setting: FIELD_TITLES[field] });
-    } else others.set(placed.key, placed);
+    }
   }
-  for (const key of keysOf.keys()) others.delete(key);
+  for (const { field, ...placed } of entries) {
+    if (isCounted(field)) continue;
+    // A key can mean several settings, of which some are counted.
+    const key = keysOf.has(placed.key) ? `${placed.key} (${FIELD_TITLES[field]})` : placed.key;
+    others.set(key, { ...placed, key });
+  }
   return {
     file,
     program: program.title,
