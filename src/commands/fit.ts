@@ -134,11 +134,10 @@ export default class Fit extends TrainingCommand {
     if (!isHardware(flags)) {
       const reserved = { ...fitOptions(flags), reserveBytes: reservedBytes(flags) };
       const result = fitOnCommonHardware(loaded, reserved);
-      const { argv } = this;
       const words =
         args.file === undefined
-          ? [loaded.file, ...argv]
-          : argv.map((word) => (word === args.file ? loaded.file : word));
+          ? [loaded.file, ...this.argv]
+          : this.argv.map((word) => (word === args.file ? loaded.file : word));
       return this.answer(flags, result, (each) => fitTableReport(each, words));
     }
     const { profile, ...hardware } = await servingHardware(flags, (choice) =>
@@ -202,6 +201,7 @@ export default class Fit extends TrainingCommand {
     const { fitOfWeights } = await import('../cli/undescribed.js');
     const { weightsFitReport } = await import('../report/weights-report.js');
     const [{ flags }] = lines as [ParsedFit];
+    this.refuseEmit(flags, 'a model of a kind that is not described');
     const result = await fitOfWeights(error, file, lines, (text) => this.note(flags, text));
     const isCertain = result.rows.some(({ inference }) => inference === 'fits');
     if (flags.check && !isCertain) process.exitCode = 1;
@@ -214,6 +214,7 @@ export default class Fit extends TrainingCommand {
     for (const words of variants) parsed.push(await this.parse(Fit, [...words]));
     const [{ args, flags }] = parsed as [(typeof parsed)[0]];
     const file = await this.modelGiven(flags, args.file, 'minimind2-small --gpu h100,a100');
+    this.refuseEmit(flags, 'a list');
     const all = parsed.map((each) => each.flags);
     let loaded: LoadedModel;
     try {

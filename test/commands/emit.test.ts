@@ -451,6 +451,19 @@ describe('minimind fit --emit for servers', () => {
     expect(without.stderr).toContain('--emit requires hardware');
   });
 
+  it('refuses a list', async () => {
+    const { stderr, code } = await runHere([
+      'fit',
+      'llama-3.1-8b',
+      '--gpu',
+      'h100,a100',
+      '--emit',
+      'vllm',
+    ]);
+    expect(code).toBe(2);
+    expect(stderr).toContain('--emit vllm writes one plan, and this line asks about a list');
+  });
+
   it('refuses a file in another language', async () => {
     const { stderr } = await runHere([
       ...LLAMA,

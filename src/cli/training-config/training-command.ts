@@ -160,6 +160,15 @@ export abstract class TrainingCommand extends BaseCommand {
     return super.answer(flags, own, report);
   }
 
+  /** @param what An answer without one plan. @throws UserError for `--emit` with it. */
+  protected refuseEmit({ emit }: { readonly emit?: EmitName | undefined }, what: string): void {
+    if (emit === undefined) return;
+    throw usageError(
+      `--emit ${emit} writes one plan, and this line asks about ${what}`,
+      'ask about one',
+    );
+  }
+
   /** Answers with the command or config of `--emit`; in JSON it is a field of the answer. */
   protected async answerEmitted<Result extends { readonly schema: string }>(
     flags: OutputFlags & { readonly emit?: EmitName | undefined },
