@@ -51,8 +51,6 @@ describe('the table of flags', () => {
 
 /** Lines with flags of other programs. No other line below the command line has one. */
 const OTHER_PROGRAMS: Readonly<Record<string, readonly [lines: number, reason: string]>> = {
-  'estimate/emit/emit-serving.ts': [23, 'llama-server, vLLM and SGLang, whose commands it writes'],
-  'estimate/emit/emit-training.ts': [6, 'torchrun and the programs that it starts'],
   'scale/launch.ts': [8, 'sbatch, node and GNU parallel, in the jobs that are written for them'],
   'scale/task-index.ts': [1, 'the array of sbatch'],
   'report/parts-report.ts': [1, 'the array of sbatch'],

@@ -11,6 +11,7 @@ type Serving = NonNullable<FitResult['serving']>;
 /** A plan as flags, and what has none. */
 interface ServerCommand {
   readonly program: readonly string[];
+  /** Names without dashes, each with its values. */
   readonly flags: readonly (readonly string[])[];
   readonly without: readonly string[];
   readonly notes?: readonly string[];
@@ -47,7 +48,7 @@ export function emitServing(
     text: shellText(
       [...lead, `flags: ${version}`, ...notes, ...all.map((each) => `no counterpart: ${each}`)],
       program,
-      flags,
+      flags.map(([flag = '', ...values]) => [`--${flag}`, ...values]),
     ),
     withoutCounterpart: all,
   };
@@ -74,26 +75,26 @@ function llamaServer({ setting, places, users }: Serving, file: string): ServerC
           `MODEL.gguf: the weights${repository === undefined ? '' : ` of ${repository}`} in ${type}, as llama-quantize writes them`,
         ],
     flags: [
-      ['--model', isFile ? file : 'MODEL.gguf'],
+      ['model', isFile ? file : 'MODEL.gguf'],
       // The context is that of all sequences together.
-      ['--ctx-size', String(context * sequences)],
-      ['--parallel', String(sequences)],
-      ['--gpu-layers', places ? String(places.gpuLayers) : isProcessor ? '0' : 'all'],
-      ...(places && places.cpuExperts > 0 ? [['--n-cpu-moe', String(places.cpuExperts)]] : []),
+      ['ctx-size', String(context * sequences)],
+      ['parallel', String(sequences)],
+      ['gpu-layers', places ? String(places.gpuLayers) : isProcessor ? '0' : 'all'],
+      ...(places && places.cpuExperts > 0 ? [['n-cpu-moe', String(places.cpuExperts)]] : []),
       ...(cache === undefined
         ? []
         : [
-            ['--cache-type-k', cache],
-            ['--cache-type-v', cache],
+            ['cache-type-k', cache],
+            ['cache-type-v', cache],
           ]),
       ...(cluster.gpus > 1
         ? [
-            ['--split-mode', tensorParallel > 1 ? 'row' : 'layer'],
-            ['--tensor-split', Array(cluster.gpus).fill('1').join(',')],
+            ['split-mode', tensorParallel > 1 ? 'row' : 'layer'],
+            ['tensor-split', Array(cluster.gpus).fill('1').join(',')],
           ]
         : []),
       // The plan is kept as it is.
-      ['--fit', 'off'],
+      ['fit', 'off'],
     ],
     without: present([
       cache === undefined && `cache in ${cacheDtype}`,
@@ -134,11 +135,9 @@ function typesOf({ setting }: Serving, name: 'vllm' | 'sglang') {
   const isStored = 'stored' in weights;
   return {
     flags: [
-      ...(computed === undefined ? [] : [['--dtype', computed]]),
-      ...(ONLINE[type] === undefined || isStored
-        ? []
-        : [['--quantization', ONLINE[type] as string]]),
-      ...(cache === undefined ? [] : [['--kv-cache-dtype', cache]]),
+      ...(computed === undefined ? [] : [['dtype', computed]]),
+      ...(ONLINE[type] === undefined || isStored ? [] : [['quantization', ONLINE[type] as string]]),
+      ...(cache === undefined ? [] : [['kv-cache-dtype', cache]]),
     ],
     without: present([
       computed === undefined &&
@@ -164,14 +163,12 @@ function vllm(serving: Serving, file: string): ServerCommand {
   return {
     program: ['vllm', 'serve', repositoryOf(file)],
     flags: [
-      ['--tensor-parallel-size', String(tensorParallel)],
-      ['--max-model-len', String(context)],
-      ['--max-num-seqs', String(sequencesOf(serving))],
-      ...(runtime?.isMemoryChosen
-        ? [['--gpu-memory-utilization', String(runtime.memoryShare)]]
-        : []),
+      ['tensor-parallel-size', String(tensorParallel)],
+      ['max-model-len', String(context)],
+      ['max-num-seqs', String(sequencesOf(serving))],
+      ...(runtime?.isMemoryChosen ? [['gpu-memory-utilization', String(runtime.memoryShare)]] : []),
       ...flags,
-      ...(runtime?.launching === 'eager' && runtime.name === 'vllm' ? [['--enforce-eager']] : []),
+      ...(runtime?.launching === 'eager' && runtime.name === 'vllm' ? [['enforce-eager']] : []),
     ],
     without: present([...without, placesNote(serving)]),
   };
@@ -183,11 +180,11 @@ function sglang(serving: Serving, file: string): ServerCommand {
   return {
     program: ['python', '-m', 'sglang.launch_server'],
     flags: [
-      ['--model-path', repositoryOf(file)],
-      ['--tp-size', String(tensorParallel)],
-      ['--context-length', String(context)],
-      ['--max-running-requests', String(sequencesOf(serving))],
-      ...(runtime?.isMemoryChosen ? [['--mem-fraction-static', String(runtime.memoryShare)]] : []),
+      ['model-path', repositoryOf(file)],
+      ['tp-size', String(tensorParallel)],
+      ['context-length', String(context)],
+      ['max-running-requests', String(sequencesOf(serving))],
+      ...(runtime?.isMemoryChosen ? [['mem-fraction-static', String(runtime.memoryShare)]] : []),
       ...flags,
     ],
     without: present([

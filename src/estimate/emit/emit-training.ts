@@ -195,17 +195,17 @@ function titanSchedule({
 /** What a user adds before the config runs. */
 const NOTES: Record<TrainerName, (run: TrainingRun) => string[]> = {
   torchrun: () => ['train.py: a script with HfArgumentParser and TrainingArguments'],
-  accelerate: () => ['accelerate launch --config_file THIS train.py'],
+  accelerate: () => ['run: accelerate launch, with this file as its config_file'],
   deepspeed: () => [],
   axolotl: ({ gpus = 1, learningRate }) => [
     `add: datasets, output_dir${learningRate === undefined ? ', learning_rate' : ''}`,
-    ...(gpus > 1 ? [`run: axolotl train THIS --num-processes ${gpus}`] : []),
+    ...(gpus > 1 ? [`run: axolotl train, with this file and ${gpus} processes`] : []),
   ],
   torchtitan: ({ gpus = 1 }) => [
     `run: NGPU=${gpus} CONFIG_FILE=THIS ./run_train.sh; add: training.dataset, model.hf_assets_path`,
   ],
   megatron: ({ learningRate }) => [
-    `add: --data-path, --tokenizer-type, --tokenizer-model, --save${learningRate === undefined ? ', --lr' : ''}`,
+    `add: data-path, tokenizer-type, tokenizer-model, save${learningRate === undefined ? ', lr' : ''}`,
   ],
 };
 
@@ -238,10 +238,11 @@ function textOf(
 /** GPUs of a machine that a launcher starts processes for. */
 const MACHINE = 8;
 
-const launcher = (gpus: number): string[] =>
-  gpus > MACHINE && gpus % MACHINE === 0
-    ? ['torchrun', '--nnodes', String(gpus / MACHINE), '--nproc-per-node', String(MACHINE)]
-    : ['torchrun', '--nproc-per-node', String(gpus)];
+function launcher(gpus: number): string[] {
+  const machines = gpus > MACHINE && gpus % MACHINE === 0 ? gpus / MACHINE : 1;
+  const options = { ...(machines > 1 && { nnodes: machines }), 'nproc-per-node': gpus / machines };
+  return ['torchrun', ...flagsOf(options, '-').flat()];
+}
 
 /** Keys as flags. Megatron's switches have no value; those of TrainingArguments have one. */
 function flagsOf(value: Record<string, unknown>, style: '-' | '_'): string[][] {
