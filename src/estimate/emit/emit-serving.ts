@@ -2,7 +2,7 @@
 import { present } from '../../base/text/words.js';
 import { hubRepository } from '../../input/published/published-models.js';
 import type { FitResult } from '../fit/fits.js';
-import { shellText } from './emit-text.js';
+import { asFlag, shellText } from './emit-text.js';
 import type { EmitName, Emitted } from './emitted.js';
 import { EMIT_PROGRAMS } from './emitted.js';
 
@@ -48,7 +48,7 @@ export function emitServing(
     text: shellText(
       [...lead, `flags: ${version}`, ...notes, ...all.map((each) => `no counterpart: ${each}`)],
       program,
-      flags.map(([flag = '', ...values]) => [`--${flag}`, ...values]),
+      flags.map(([flag = '', ...values]) => [asFlag(flag), ...values]),
     ),
     withoutCounterpart: all,
   };

@@ -7,6 +7,11 @@ import { documentText } from '../../config/document.js';
 const comments = (lines: readonly string[]): string =>
   lines.map((line) => `# ${printable(line.replaceAll(/\s+/g, ' '))}\n`).join('');
 
+/** A flag of another program by its name. */
+export const asFlag = (name: string): string => DASHES + name;
+
+const DASHES = '--';
+
 /** A command with a flag on each line. @param flags Words of each line. */
 export function shellText(
   notes: readonly string[],

@@ -8,7 +8,7 @@ import {
   type RunField,
   type TrainingRun,
 } from '../../input/training-config/training-run.js';
-import { jsonText, shellText, tomlText, yamlText } from './emit-text.js';
+import { asFlag, jsonText, shellText, tomlText, yamlText } from './emit-text.js';
 import type { EmitName, Emitted } from './emitted.js';
 import { EMIT_PROGRAMS } from './emitted.js';
 import { megatronSizes } from './megatron-sizes.js';
@@ -247,7 +247,7 @@ function launcher(gpus: number): string[] {
 /** Keys as flags. Megatron's switches have no value; those of TrainingArguments have one. */
 function flagsOf(value: Record<string, unknown>, style: '-' | '_'): string[][] {
   return Object.entries(value).flatMap(([key, each]): string[][] => {
-    const flag = `--${key}`;
+    const flag = asFlag(key);
     if (style === '-' && typeof each === 'boolean') return each ? [[flag]] : [];
     return [[flag, isRecord(each) || Array.isArray(each) ? JSON.stringify(each) : String(each)]];
   });
