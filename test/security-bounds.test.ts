@@ -68,6 +68,7 @@ const BOUNDS: readonly (readonly [bound: string, file: string, name: string])[] 
   ['65,536 bytes', 'src/checkpoint/safetensors/read-safetensors.ts', 'MAX_KEY_BYTES'],
   ['12,000 tensors; 200,000 of a larger one', 'src/checkpoint/gguf/read-gguf.ts', 'MAX_TENSORS'],
   ['4,096 matrices', 'src/input/model-input/gguf/gguf-weights.ts', 'MOST_MATRICES'],
+  ['12,000 entries; 200,000 of a larger one', 'src/checkpoint/gguf/imatrix.ts', 'MOST_ENTRIES'],
   ['100,000 keys', 'src/checkpoint/gguf/read-gguf.ts', 'MAX_KEYS'],
   ['16,777,216 bytes of strings', 'src/checkpoint/gguf/read-gguf.ts', 'MAX_STRING_BYTES'],
   ['8,000,000 strings in arrays', 'src/checkpoint/gguf/read-gguf.ts', 'MAX_STRINGS'],

@@ -118,20 +118,31 @@ const TEXT_ENDINGS = ['.txt', '.log'] as const;
 /** Endings of the job that `--launch` writes. */
 const JOB_ENDINGS = ['.sh', '.sbatch', '.yaml', '.yml'] as const;
 
+/** Endings of commands and configs that `--emit` writes. */
+const EMIT_ENDINGS = ['.sh', '.yaml', '.yml', '.toml', '.json'] as const;
+
+/** Flags that write a text of their own instead of an answer. */
+type TextFlags = { readonly launch?: string; readonly emit?: string };
+
 /** Allowed endings of the file of an answer, the one of the requested format first. */
 function answerEndings(
-  { format, json, launch }: Partial<OutputFlags> & { readonly launch?: string },
+  { format, json, launch, emit }: Partial<OutputFlags> & TextFlags,
   { baseFlags: { format: declared }, textEndings }: typeof BaseCommand,
 ): string[] {
   const formats: readonly string[] = declared.options ?? [];
   const own = Object.keys(ENDINGS).filter((each) => formats.includes(ENDINGS[each] ?? ''));
   const usual = own.filter((each) => ENDINGS[each] === (json ? 'json' : format));
-  const texts = [...(launch === undefined ? [] : JOB_ENDINGS), ...textEndings, ...TEXT_ENDINGS];
+  const texts = [
+    ...(launch === undefined ? [] : JOB_ENDINGS),
+    ...(emit === undefined ? [] : EMIT_ENDINGS),
+    ...textEndings,
+    ...TEXT_ENDINGS,
+  ];
   return format === 'table' && !json ? [...texts, ...own] : [...usual, ...own, ...texts];
 }
 
 /** @throws UserError when `--format` contradicts the ending of `--output`. */
-function chooseFormat(flags: Partial<OutputFlags>, isFormatGiven: boolean): void {
+function chooseFormat(flags: Partial<OutputFlags> & TextFlags, isFormatGiven: boolean): void {
   const { output, format, json } = flags;
   if (json && isFormatGiven && format !== 'json') {
     throw usageError(
@@ -152,6 +163,8 @@ function chooseFormat(flags: Partial<OutputFlags>, isFormatGiven: boolean): void
     }
     flags.json = true;
   }
+  // The file of --emit is in the language of its program.
+  if (flags.emit !== undefined && !flags.json && !isFormatGiven) return;
   const named = ENDINGS[endingOf(output ?? '')];
   if (named === undefined || format === undefined) return;
   const asked = json ? 'json' : isFormatGiven ? format : undefined;
@@ -231,6 +244,11 @@ export abstract class BaseCommand extends Command {
     }
   }
 
+  /** The words to parse for those of a line. A command can take some of them from a file. */
+  protected async wordsOf(argv: readonly string[]): Promise<string[]> {
+    return [...argv];
+  }
+
   /** Parses the flags, and refuses those that contradict each other. */
   async #read<
     F extends Interfaces.OutputFlags<Interfaces.FlagInput>,
@@ -240,7 +258,10 @@ export abstract class BaseCommand extends Command {
     options?: Interfaces.Input<F, B, A>,
     argv?: string[],
   ): Promise<Interfaces.ParserOutput<F, B, A>> {
-    const parsed = await super.parse(options, argv);
+    const line = argv ?? this.argv;
+    const parsed = await super.parse(options, await this.wordsOf(line));
+    // The library keeps the parsed words; proposals repeat those of the user.
+    this.argv = [...line];
     const flags = parsed.flags as unknown as Partial<OutputFlags>;
     this.#refuseIdleForce(flags, 'out' in (options?.args ?? {}));
     if (!isStdout(flags.output)) {

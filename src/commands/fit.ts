@@ -1,6 +1,6 @@
 import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
-import { BaseCommand, type FlagsOf, formatOf, givenFlags } from '../cli/base-command.js';
+import { type FlagsOf, formatOf, givenFlags } from '../cli/base-command.js';
 import { fitHardware, hasCard } from '../cli/fit-hardware.js';
 import { isAllFitting, listedFits, listVariants } from '../cli/fit-list.js';
 import { type FitFlags, fitFlags, fitOptions } from '../cli/flags/fit-flags.js';
@@ -13,10 +13,13 @@ import {
   listedHardware,
   reservedBytes,
 } from '../cli/flags/hardware-flags.js';
-import { refuseTokensAsFile } from '../cli/tokens-as-file.js';
+import { fitProgramFlags } from '../cli/flags/training-config-flags.js';
+import { refuseTokensAsFile } from '../cli/line/tokens-as-file.js';
+import { TrainingCommand } from '../cli/training-config/training-command.js';
 import type { FitLine } from '../cli/undescribed.js';
 import { fitAccuracy } from '../estimate/fit/accuracy.js';
 import { refuseContradictions, refuseWithoutHardware } from '../estimate/fit/fit-request.js';
+import type { FitResult } from '../estimate/fit/fits.js';
 import { storedWeightFormat } from '../estimate/fit/model-memory.js';
 import { PURPOSES } from '../estimate/fit/purpose.js';
 import type { HardwareList } from '../estimate/hardware/gpu.js';
@@ -31,12 +34,12 @@ import { fitTableReport } from '../report/fit/fit-table-report.js';
 import { configText } from '../report/profile/setting-notes.js';
 
 /** Flags of a model on hardware, which a list does not use. */
-const NOT_LISTED = [modelFlags, fitFlags, hardwareFlags]
+const NOT_LISTED = [modelFlags, fitFlags, hardwareFlags, fitProgramFlags]
   .flatMap((flags) => Object.keys(flags))
   .filter((name) => name !== 'hardware')
   .concat('for', 'explain', 'check');
 
-export default class Fit extends BaseCommand {
+export default class Fit extends TrainingCommand {
   static override summary = 'Check whether a model fits on a GPU, and how fast it runs.';
   static override description =
     'Without --gpu: the cards of this machine, or without one (and with --gpu all) a table of common GPUs and machines. With --gpu: the users it serves, the speed of serving and ' +
@@ -87,6 +90,7 @@ export default class Fit extends BaseCommand {
     }),
     ...hardwareFlags,
     ...fitFlags,
+    ...fitProgramFlags,
   };
 
   protected override checkFlags(flags: FlagsOf<typeof Fit>): void {
@@ -134,11 +138,10 @@ export default class Fit extends BaseCommand {
       }
       const reserved = { ...fitOptions(flags), reserveBytes: reservedBytes(flags) };
       const result = fitOnCommonHardware(loaded, reserved);
-      const { argv } = this;
       const words =
         args.file === undefined
-          ? [loaded.file, ...argv]
-          : argv.map((word) => (word === args.file ? loaded.file : word));
+          ? [loaded.file, ...this.argv]
+          : this.argv.map((word) => (word === args.file ? loaded.file : word));
       return this.answer(flags, result, (each) => fitTableReport(each, words));
     }
     return this.#on(loaded, flags, this.argv);
@@ -168,7 +171,13 @@ export default class Fit extends BaseCommand {
       process.exitCode = 1;
       this.note(flags, `--check: ${doubts.map(({ text }) => text).join('; ')}`);
     }
-    return this.answer(flags, result, (each) => fitReport(each, { explain: flags.explain, argv }));
+    const report = (each: FitResult) => fitReport(each, { explain: flags.explain, argv });
+    if (flags.emit === undefined) return this.answer(flags, result, report);
+    const { document, file: model } = loaded;
+    const facts = { model, division: flags.zero, config: this.training?.config.run };
+    const { emittedOfFit } = await import('../cli/training-config/emit-answer.js');
+    const emitted = await emittedOfFit(flags.emit, result, { document, facts, argv });
+    return this.answerEmitted(flags, result, emitted, report);
   }
 
   /** The largest models for the hardware. */
@@ -199,6 +208,7 @@ export default class Fit extends BaseCommand {
     const { fitOfWeights } = await import('../cli/undescribed.js');
     const { weightsFitReport } = await import('../report/weights-report.js');
     const [{ flags }] = lines as [ParsedFit];
+    this.refuseEmit(flags, 'a model of a kind that is not described');
     const result = await fitOfWeights(error, file, lines, (text) => this.note(flags, text));
     const isCertain = result.rows.some(({ inference }) => inference === 'fits');
     if (flags.check && !isCertain) process.exitCode = 1;
@@ -211,6 +221,7 @@ export default class Fit extends BaseCommand {
     for (const words of variants) parsed.push(await this.parse(Fit, [...words]));
     const [{ args, flags }] = parsed as [(typeof parsed)[0]];
     const file = await this.modelGiven(flags, args.file, 'minimind2-small --gpu h100,a100');
+    this.refuseEmit(flags, 'a list');
     const all = parsed.map((each) => each.flags);
     let loaded: LoadedModel;
     try {
@@ -231,11 +242,14 @@ export default class Fit extends BaseCommand {
 /** A parsed command line. */
 type ParsedFit = FitLine & { readonly flags: FlagsOf<typeof Fit> };
 
+/** Flags of the answer that need hardware. */
+type IdleFlags = { check: boolean; explain: boolean; emit?: string | undefined };
+
 /** @throws UserError when a flag applies only to named hardware, and none is. */
-function refuseIdle(flags: FitFlags & HardwareFlags & { check: boolean; explain: boolean }): void {
+function refuseIdle(flags: FitFlags & HardwareFlags & IdleFlags): void {
   if (isHardware(flags)) return;
-  const { gpus, check, explain } = flags;
-  refuseWithoutHardware({ ...fitOptions(flags), gpus, check, explain });
+  const { gpus, check, explain, emit } = flags;
+  refuseWithoutHardware({ ...fitOptions(flags), gpus, check, explain, emit });
 }
 
 const TOKEN_TIME_ALONE =

@@ -2,11 +2,13 @@ import * as Flags from '@oclif/core/flags';
 import { usageError } from '../base/errors.js';
 import { formatInteger } from '../base/text/units.js';
 import { counted as countedText } from '../base/text/words.js';
-import { BaseCommand, type FlagsOf, formatOf } from '../cli/base-command.js';
+import { type FlagsOf, formatOf } from '../cli/base-command.js';
 import { details, modelArgument, modelFlags, pictureFlags, sourceOf } from '../cli/flags/flags.js';
 import { hardwareOf } from '../cli/flags/hardware-flags.js';
 import { givenSettingsOf, trainPlanFlags } from '../cli/flags/train-plan-flags.js';
+import { planProgramFlags } from '../cli/flags/training-config-flags.js';
 import { progressDisplay } from '../cli/progress.js';
+import { TrainingCommand } from '../cli/training-config/training-command.js';
 import { shardingOf } from '../estimate/fit/fit-request.js';
 import { hintsOf } from '../estimate/fit/fits.js';
 import { idleZero } from '../estimate/fit/idle-options.js';
@@ -32,7 +34,7 @@ import { trainPlanReport } from '../report/train-plan-report.js';
 /** Maximum rows of CSV: a spreadsheet has 1,048,576. */
 const MOST_ROWS = 1_000_000;
 
-export default class TrainPlanCommand extends BaseCommand {
+export default class TrainPlanCommand extends TrainingCommand {
   static override summary = 'Plan a training: steps, learning rate, memory, mistakes.';
   static override description =
     'Reads the training: section of the file and the flags. Shows optimizer steps, micro-steps and epochs, the ' +
@@ -56,6 +58,7 @@ export default class TrainPlanCommand extends BaseCommand {
     details,
     check: Flags.boolean({ description: 'exit with 1 if there is a mistake' }),
     ...trainPlanFlags,
+    ...planProgramFlags,
   };
 
   async run() {
@@ -66,7 +69,8 @@ export default class TrainPlanCommand extends BaseCommand {
     if (loaded.checkpoint) this.note(flags, configText(loaded.checkpoint.config));
     await this.warnAbout(flags, loaded.warnings);
     const { model, file: name } = loaded;
-    const { settings, data } = await this.#withData(flags, model, loaded.document);
+    const { settings: found, data } = await this.#withData(flags, model, loaded.document);
+    const settings = { ...found, placeOf: this.placesIn(found) };
     const cluster = await this.#cluster(flags, settings);
     const replicas = cluster?.gpus ?? settings.values.gpus ?? 1;
     this.mention(flags, name, idleZero(flags.zero, replicas));
@@ -109,13 +113,23 @@ export default class TrainPlanCommand extends BaseCommand {
         `${formatInteger(MOST_ROWS)} of ${formatInteger(size.steps)} steps are listed, evenly spaced`,
       );
     }
-    return this.answer(flags, result, (each) =>
+    const report = (each: TrainPlanResult) =>
       trainPlanReport(each, {
         rates: () => ratePoints(plan, MOST_ROWS),
         isLong: flags.details,
         argv: this.argv,
-      }),
-    );
+      });
+    if (flags.emit === undefined) return this.answer(flags, result, report);
+    const facts = { model: name, division: flags.zero, config: this.training?.config.run };
+    const { emittedOfPlan } = await import('../cli/training-config/emit-answer.js');
+    const emitted = await emittedOfPlan(flags.emit, result, {
+      document: loaded.document,
+      facts,
+      argv: this.argv,
+      values: settings.values,
+      recompute: flags.recompute,
+    });
+    return this.answerEmitted(flags, result, emitted, report);
   }
 
   /** The settings, completed from the data and its tokenizer. Samples have the length of the plan's sequences. */

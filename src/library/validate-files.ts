@@ -2,7 +2,7 @@
 import type { LocatedModelFile, ModelLoadOptions } from '../input/model-input/model-file.js';
 import { type LoadedFiles, loadAllFiles } from '../input/model-input/model-source.js';
 import { loadModelFile } from '../input/model-input/read-model-file.js';
-import type { ValidationResult } from '../report/command-results.js';
+import type { ValidationResult, ValidFile } from '../report/command-results.js';
 import { type AnswerNotes, withNotes } from './answer.js';
 import { type ConfigOptions, overridesOf } from './describe-model.js';
 import { type HubOptions, mounted } from './load-model.js';
@@ -35,8 +35,16 @@ export async function validateFiles(
 /** The valid files, and the errors of the others. @param options.strict Whether warnings count as errors. */
 export const validatedFiles = (
   paths: readonly string[],
-  { strict, ...options }: ModelLoadOptions,
-): Promise<LoadedFiles<LocatedModelFile>> =>
-  loadAllFiles(paths, async (path) =>
-    withTrainingMistakes(await loadModelFile(path, options), strict),
-  );
+  { strict = false, ...options }: ModelLoadOptions,
+): Promise<LoadedFiles<LocatedModelFile | ValidFile>> =>
+  loadAllFiles(paths, async (path) => {
+    const { isTrainingConfigName } = await import(
+      '../input/training-config/training-config-name.js'
+    );
+    if (isTrainingConfigName(path)) {
+      const { validTraining } = await import('./validate-training.js');
+      const training = await validTraining(path, { strict, ...options });
+      if (training) return training;
+    }
+    return withTrainingMistakes(await loadModelFile(path, options), strict);
+  });

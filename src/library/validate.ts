@@ -26,17 +26,19 @@ export async function validateConfig(
 }
 
 /** The answer about valid configs. */
-export const validationOf = (loaded: readonly LocatedModelFile[]): ValidationResult => ({
+export const validationOf = (
+  loaded: readonly (LocatedModelFile | ValidFile)[],
+): ValidationResult => ({
   schema: 'minimind/validate@1',
-  files: loaded.map(
-    ({ file, family, model, warnings }): ValidFile => ({
-      file,
-      valid: true,
-      family: family.name,
-      parameters: countParameters(model).parameters,
-      warnings,
-    }),
-  ),
+  files: loaded.map((each) => ('valid' in each ? each : validFileOf(each))),
+});
+
+const validFileOf = ({ file, family, model, warnings }: LocatedModelFile): ValidFile => ({
+  file,
+  valid: true,
+  family: family.name,
+  parameters: countParameters(model).parameters,
+  warnings,
 });
 
 /**

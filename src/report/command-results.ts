@@ -67,10 +67,12 @@ export interface ValidFile {
   readonly file: string;
   /** Always true: a config with errors ends with an error instead. */
   readonly valid: true;
-  /** Family of the model. */
-  readonly family: string;
-  /** Parameters of the model, shared tensors once. @count */
-  readonly parameters: number;
+  /** Family of the model; null for the config of a training whose model is not described here. */
+  readonly family: string | null;
+  /** Parameters of the model, shared tensors once; null where the family is. */
+  readonly parameters: number | null;
+  /** Program of the config of a training; absent for the config of a model. */
+  readonly program?: string;
   /** Warnings about the config. */
   readonly warnings: readonly Problem[];
 }

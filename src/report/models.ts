@@ -238,17 +238,28 @@ export function validationReport(
     },
     blocks: [first, ...(isCut ? moreNote(valid - FIRST_ROWS, 'details') : [])],
     details: isCut ? [headingBlock('All valid files'), filesTable(files)] : [],
-    next: files[0] && nextCommand('profile', [files[0].file, ...modelWords]),
+    next: files[0] && nextOf(files[0], modelWords),
     data: filesTable(files),
   };
 }
+
+/** A config of a training is planned, one of a model profiled. */
+const nextOf = ({ file, program, family }: ValidFile, modelWords: readonly string[]) => {
+  if (program === undefined) return nextCommand('profile', [file, ...modelWords]);
+  return family === null ? undefined : nextCommand('trainPlan', [file]);
+};
 
 const filesTable = (files: readonly ValidFile[]): TableBlock =>
   tableOf(files, [
     wrapColumn('file', 'file', ({ file }) => file),
     leftColumn('result', 'verdict', () => ({ text: 'valid', tone: 'good' })),
-    leftColumn('family', 'family', ({ family }) => family),
-    right('parameters', 'parameters', ({ parameters }) => integerCell(parameters)),
+    ...(files.some(({ program }) => program !== undefined)
+      ? [leftColumn<ValidFile>('training with', 'program', ({ program }) => program ?? '–')]
+      : []),
+    leftColumn('family', 'family', ({ family }) => family ?? '–'),
+    right('parameters', 'parameters', ({ parameters }) =>
+      parameters === null ? { text: '–' } : integerCell(parameters),
+    ),
     right('warnings', 'warnings', ({ warnings }) => ({
       text: warnings.length === 0 ? '–' : String(warnings.length),
       value: warnings.length,

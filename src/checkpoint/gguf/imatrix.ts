@@ -49,7 +49,7 @@ function readSums(file: ByteFile): ImportanceMatrix {
     if (!name.endsWith(SUMS)) continue;
     const matrix = name.slice(0, -SUMS.length);
     scanner.place = `entry ${quoted(matrix)}`;
-    if (matrix === '') throw scanner.refusal('imatrix-name', 'has no name');
+    checkName(scanner, Buffer.byteLength(matrix));
     const counts = tensors.get(`${matrix}${COUNTS}`);
     if (
       counts === undefined ||
@@ -59,7 +59,7 @@ function readSums(file: ByteFile): ImportanceMatrix {
     ) {
       throw scanner.refusal('imatrix-pair', 'has no counts that belong to its sums');
     }
-    if (sums.elements === 0) throw scanner.refusal('imatrix-length', 'has no values');
+    checkLength(scanner, sums.elements);
     found.set(matrix, means(scanner, numbersOf(sums), numbersOf(counts)));
   }
   checkEntries(scanner, found.size, 0);
@@ -97,7 +97,7 @@ function readOlder(file: ByteFile): ImportanceMatrix {
     if (found.has(name)) throw scanner.refusal('imatrix-name-twice', 'found the name twice');
     const calls = integer(scanner);
     const length = integer(scanner);
-    if (length < 1) throw scanner.refusal('imatrix-length', `states ${length} values`);
+    checkLength(scanner, length);
     const bytes = taken(scanner, 4 * length);
     const numbers = new Float64Array(length);
     decodeValues('F32', bytes, numbers);
@@ -110,16 +110,23 @@ function readOlder(file: ByteFile): ImportanceMatrix {
 
 function nameOf(scanner: GgufScanner): string {
   const length = integer(scanner);
-  if (length < 1 || length > MOST_NAME_BYTES) {
-    throw scanner.refusal(
-      'imatrix-name',
-      `the name has ${length} bytes, expected 1 to ${MOST_NAME_BYTES}`,
-    );
-  }
+  checkName(scanner, length);
   const bytes = taken(scanner, length);
-  if (!isUtf8(bytes))
-    throw scanner.refusal('imatrix-name', 'the name has bytes that are not UTF-8');
+  checkName(scanner, length, isUtf8(bytes));
   return bytes.toString('utf8');
+}
+
+/** @param length Bytes of the name. */
+function checkName(scanner: GgufScanner, length: number, isText = true): void {
+  if (length >= 1 && length <= MOST_NAME_BYTES && isText) return;
+  const problem = isText
+    ? `the name has ${length} bytes, expected 1 to ${MOST_NAME_BYTES}`
+    : 'the name has bytes that are not UTF-8';
+  throw scanner.refusal('imatrix-name', problem);
+}
+
+function checkLength(scanner: GgufScanner, values: number): void {
+  if (values < 1) throw scanner.refusal('imatrix-length', `states ${values} values`);
 }
 
 function integer(scanner: GgufScanner): number {

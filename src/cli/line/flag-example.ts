@@ -31,6 +31,7 @@ const EXAMPLES: Readonly<Record<string, string>> = {
   'mean|first|layer:N': 'mean',
   'NAME|N': '1',
   'N|all': '1',
+  'N|PATH': '0',
 };
 
 /** Example in a description: `as in 8,9`. A default such as `as in the file` is not an example. */

@@ -1,5 +1,6 @@
 /** The same question for several GPUs, batches or contexts: a row for each. */
 
+import type { TrainingConfigAnswer } from '../../input/training-config/training-answer.js';
 import type { Cluster } from '../hardware/gpu.js';
 import { capacityOf } from '../hardware/gpu.js';
 import type { Fits } from './fits.js';
@@ -47,6 +48,8 @@ export interface FitListResult {
   readonly minSpeed: number | null;
   /** A row for each combination, in the order of the lists. */
   readonly rows: readonly FitListRow[];
+  /** What was read of a config of a training; absent without one. */
+  readonly trainingConfig?: TrainingConfigAnswer;
 }
 
 /** Row of one combination. */

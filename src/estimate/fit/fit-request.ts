@@ -268,7 +268,7 @@ const OF_HARDWARE = [
   ...['outputTokens', 'outputMix', 'tokenSeconds', 'prefillSeconds', 'requestsPerSecond'],
   ...PLACES_OPTIONS,
   ...['minTokensPerSecond', 'calibrate', 'runtime', 'eager', 'gpuMemoryUtilization'],
-  ...['chunkedPrefill', 'batching', 'prefixCache', 'draft', 'check', 'explain'],
+  ...['chunkedPrefill', 'batching', 'prefixCache', 'draft', 'check', 'explain', 'emit'],
 ] as SettingName[];
 
 /** @throws UserError when a setting applies only to named hardware. */

@@ -1,4 +1,5 @@
 /** Common GPUs and machines on which a model can be served, fine-tuned with LoRA, and trained. */
+import type { TrainingConfigAnswer } from '../../input/training-config/training-answer.js';
 import type { LanguageModel } from '../../model/architecture/layer.js';
 import type { SettingOrigin } from '../../model/budget/profile-model.js';
 import type { Cluster } from '../hardware/gpu.js';
@@ -79,6 +80,8 @@ export interface FitTableResult {
   readonly rows: readonly TableRow[];
   /** Best hardware for each use, in the order of the cells; null where nothing is enough. */
   readonly best: readonly (BestHardware | null)[];
+  /** What was read of a config of a training; absent without one. */
+  readonly trainingConfig?: TrainingConfigAnswer;
 }
 
 /** Settings of the columns; their clusters are ignored. */

@@ -1,4 +1,6 @@
 /** Training and serving of a model on some hardware, and a forward pass on this machine. */
+
+import type { TrainingConfigAnswer } from '../../input/training-config/training-answer.js';
 import type { Family, FamilyDocument, TrainingHints } from '../../model/architecture/family.js';
 import type { LanguageModel } from '../../model/architecture/layer.js';
 import type { Bounds } from '../../model/budget/figure.js';
@@ -6,6 +8,7 @@ import type { GenerationFlops } from '../../model/budget/flops.js';
 import { answerFlopsOf } from '../../model/budget/flops.js';
 import type { SettingOrigin } from '../../model/budget/profile-model.js';
 import { resolveSetting } from '../../model/budget/profile-model.js';
+import type { Emitted } from '../emit/emitted.js';
 import { MOST_CARDS } from '../hardware/cluster-named.js';
 import type { Cluster, GpuMemory } from '../hardware/gpu.js';
 import { memoryOf } from '../hardware/gpu.js';
@@ -167,6 +170,10 @@ export interface FitResult extends Fits {
   readonly profile: MachineProfile | null;
   /** A forward pass on this machine. */
   readonly forward: MachineForward | null;
+  /** What was read of a config of a training; absent without one. */
+  readonly trainingConfig?: TrainingConfigAnswer;
+  /** The plan as the command or config of a program; absent without `--emit`. */
+  readonly emitted?: Emitted;
 }
 
 /** @throws UserError when the model cannot be spread over the GPUs as the settings ask. */

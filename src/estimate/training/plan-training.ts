@@ -1,11 +1,13 @@
 /** The plan of a training: size, learning rate, optimizer groups, checkpoints, memory, time, and its mistakes. */
 
 import type { Problem, PropertyPath } from '../../base/errors.js';
+import type { TrainingConfigAnswer } from '../../input/training-config/training-answer.js';
 import type { LanguageModel } from '../../model/architecture/layer.js';
 import type { Bounds } from '../../model/budget/figure.js';
 import type { Recompute } from '../../model/budget/flops.js';
 import { countParameters } from '../../model/budget/parameters.js';
 import { resolveSetting } from '../../model/budget/profile-model.js';
+import type { Emitted } from '../emit/emitted.js';
 import { byBound } from '../fit/bounds.js';
 import { stepTimeIfKnown, trainingCost, trainingTimeOf } from '../fit/training/step-time.js';
 import type { FitVerdict } from '../fit/training/training-fit.js';
@@ -523,6 +525,10 @@ export interface TrainPlanResult extends ShownPlan {
   readonly file: string;
   /** Family of the model. */
   readonly family: string;
+  /** What was read of a config of a training; absent without one. */
+  readonly trainingConfig?: TrainingConfigAnswer;
+  /** The plan as the command or config of a program; absent without `--emit`. */
+  readonly emitted?: Emitted;
 }
 
 interface LocatedDocument {

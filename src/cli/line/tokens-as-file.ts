@@ -1,6 +1,6 @@
-/** A number in `--output`, which is the file of the answer. */
-import { usageError } from '../base/errors.js';
-import { pasteable } from './line/line-mistake.js';
+/** Output tokens that were written as the file of the answer. */
+import { usageError } from '../../base/errors.js';
+import { pasteable } from './line-mistake.js';
 
 /** @throws UserError for a number as the file of `--output`: output tokens are meant. */
 export function refuseTokensAsFile(output: string | undefined, words: readonly string[]): void {

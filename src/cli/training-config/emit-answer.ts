@@ -1,0 +1,92 @@
+/** The command or config of another program that an answer writes. */
+import { usageError } from '../../base/errors.js';
+import { endingOf } from '../../base/files/file-endings.js';
+import type { EmitName, Emitted } from '../../estimate/emit/emitted.js';
+import { EMIT_PROGRAMS, emitNamesFor } from '../../estimate/emit/emitted.js';
+import type { RunFacts, runOfPlan } from '../../estimate/emit/runs.js';
+import type { FitResult } from '../../estimate/fit/fits.js';
+import type { TrainPlanResult } from '../../estimate/training/plan-training.js';
+import { pasteable } from '../line/line-mistake.js';
+import { isStdout } from '../output.js';
+
+/** @throws UserError for a file whose ending is that of another language. */
+export function refuseOtherLanguage(name: EmitName, output: string | undefined): void {
+  if (isStdout(output)) return;
+  const { ending } = EMIT_PROGRAMS[name];
+  const found = endingOf(output).replace('.yml', '.yaml');
+  if (found === ending || found === '.txt') return;
+  throw usageError(
+    `--emit ${name} writes a ${ending} file, found ${output}`,
+    `write --output ${output.slice(0, output.length - endingOf(output).length)}${ending}`,
+  );
+}
+
+/** First comment of a text: the line that made it. */
+const leadOf = (command: string, argv: readonly string[]): string[] => [
+  pasteable([command, ...argv]),
+];
+
+interface FitToEmit {
+  readonly document: unknown;
+  readonly facts: RunFacts;
+  readonly argv: readonly string[];
+}
+
+/** @throws UserError for a program of another purpose than that of the answer. */
+export async function emittedOfFit(
+  name: EmitName,
+  result: FitResult,
+  { document, facts, argv }: FitToEmit,
+): Promise<Emitted> {
+  const { purpose: needed, title } = EMIT_PROGRAMS[name];
+  const purpose = result.purpose === 'serving' ? 'serving' : 'training';
+  if (needed !== purpose) {
+    throw usageError(
+      `--emit ${name}: ${title} is for ${needed}, and this line asks about ${result.purpose}`,
+      `write ${needed === 'training' ? '--for training' : '--for serving'}, or one of ${emitNamesFor(purpose).join(', ')}`,
+    );
+  }
+  const lead = [...leadOf('fit', argv), ...verdictOf(result)];
+  const { serving } = result;
+  if (purpose === 'serving' && serving !== null) {
+    const { emitServing } = await import('../../estimate/emit/emit-serving.js');
+    return emitServing(name as 'vllm', { ...result, serving }, lead);
+  }
+  const { emitTraining } = await import('../../estimate/emit/emit-training.js');
+  const { runOfFit } = await import('../../estimate/emit/runs.js');
+  const run = runOfFit(result, facts);
+  if (run === undefined) throw new TypeError('an answer about a training without one');
+  return emitTraining(name as 'axolotl', { run, document }, lead);
+}
+
+interface PlanToEmit extends FitToEmit {
+  readonly values: Parameters<typeof runOfPlan>[2];
+  readonly recompute: Parameters<typeof runOfPlan>[3];
+}
+
+/** The config of a trainer for a plan of a training. */
+export async function emittedOfPlan(
+  name: EmitName,
+  result: TrainPlanResult,
+  { document, facts, argv, values, recompute }: PlanToEmit,
+): Promise<Emitted> {
+  const { emitTraining } = await import('../../estimate/emit/emit-training.js');
+  const { runOfPlan: asRun } = await import('../../estimate/emit/runs.js');
+  const run = asRun(result, facts, values, recompute);
+  return emitTraining(name as 'axolotl', { run, document }, leadOf('train-plan', argv));
+}
+
+/** A plan that does not fit is written all the same, and says so. */
+function verdictOf({ serving, training, adapters, purpose, cluster }: FitResult): string[] {
+  const fit = purpose === 'serving' ? serving?.fit : (adapters?.fit ?? training?.fit);
+  const verdict = purpose === 'serving' && serving?.places ? serving.places.verdict : fit?.verdict;
+  const gpus = `${cluster.gpus} × ${cluster.gpu.title}`;
+  switch (verdict) {
+    case 'fits':
+      return [`fits on ${gpus} (estimate)`];
+    case undefined:
+      return [];
+    default:
+      return [`${verdict === 'may fit' ? 'may not fit' : verdict} on ${gpus} (estimate)`];
+  }
+}

@@ -1,0 +1,250 @@
+/** The settings of a training as flags of `fit` and `train-plan`. */
+
+import { parseSchedule } from '../../estimate/training/schedules.js';
+import { gpusOf, replicasOf } from '../../input/training-config/findings.js';
+import type { TrainingConfig } from '../../input/training-config/training-config.js';
+import type { RunField, TrainingRun } from '../../input/training-config/training-run.js';
+import type { Precision } from '../../model/budget/optimizers.js';
+
+/** Commands that count a training. */
+export type TrainingCommandName = 'fit' | 'train-plan';
+
+/** A flag with its value, and the settings that it counts. */
+export interface TrainingWord {
+  readonly flag: string;
+  /** Undefined for a flag without a value. */
+  readonly value?: string;
+  readonly of: readonly RunField[];
+}
+
+/** Flags of which one that is given leaves out the others. */
+const EXCLUSIVE: readonly (readonly string[])[] = [
+  ['global-batch', 'accumulation'],
+  ['tokens', 'steps', 'epochs'],
+  ['batch', 'users'],
+];
+
+/** Flags of `fit` that count only on named hardware. */
+const OF_HARDWARE: ReadonlySet<string> = new Set([
+  ...['gpus', 'tensor-parallel', 'pipeline-parallel', 'sequence-parallel', 'zero'],
+  ...['global-batch', 'accumulation', 'train-tokens'],
+]);
+
+/** What the command line says beside the config. */
+export interface LineFacts {
+  /** Names of its flags. */
+  readonly given: ReadonlySet<string>;
+  /** Whether it names hardware. */
+  readonly hasHardware: boolean;
+  /** Its number of GPUs; undefined where the config decides. */
+  readonly gpus: number | undefined;
+  /** Value of a flag as it is written; undefined without the flag. */
+  readonly textOf: (flag: string) => string | undefined;
+}
+
+/** Flags whose settings the length of a training is made of. */
+const OF_LENGTH = {
+  context: 'context',
+  'micro-batch': 'microBatch',
+  batch: 'microBatch',
+  accumulation: 'accumulation',
+} as const satisfies Record<string, RunField>;
+
+/** A whole number as flags read it: `4096`, `32k`. */
+function wholeNumber(text: string): number | undefined {
+  const [, digits, isThousands] = /^(\d+)(k?)$/i.exec(text.replaceAll('_', '')) ?? [];
+  return digits === undefined ? undefined : Number(digits) * (isThousands ? 1024 : 1);
+}
+
+/** Precision of a run; undefined where the config does not say. */
+function precisionOf({ bf16, fp16, fp8, pureBf16 }: TrainingRun): Precision | undefined {
+  if (fp8) return 'fp8';
+  if (pureBf16) return 'bf16';
+  if (bf16 || fp16) return 'mixed';
+  return 'float32';
+}
+
+/** The flags of a config that a command line does not have itself. */
+export function trainingWordsOf(
+  command: TrainingCommandName,
+  config: TrainingConfig,
+  line: LineFacts,
+): TrainingWord[] {
+  const words = command === 'fit' ? fitWords(config, line) : planWords(config, line);
+  return words.filter(({ flag }) => {
+    if (flag === 'set') return true;
+    const row = EXCLUSIVE.find((each) => each.includes(flag)) ?? [flag];
+    if (row.some((each) => line.given.has(each))) return false;
+    return line.hasHardware || command !== 'fit' || !OF_HARDWARE.has(flag);
+  });
+}
+
+/** The run on the GPUs of the command line, with its batch and sequence length. */
+function onLine(whole: TrainingRun, { gpus, textOf: written }: LineFacts): TrainingRun {
+  const run: Record<string, unknown> = { ...whole };
+  for (const [flag, field] of Object.entries(OF_LENGTH)) {
+    const text = written(flag);
+    if (text === undefined) continue;
+    run[field] = wholeNumber(text);
+    if (field === 'accumulation') delete run.globalBatch;
+  }
+  if (gpus === undefined) return run as TrainingRun;
+  delete run.dataParallel;
+  return { ...(run as TrainingRun), gpus };
+}
+
+type Word = TrainingWord | undefined;
+
+const word = (flag: string, value: string | number | undefined, ...of: RunField[]): Word =>
+  value === undefined ? undefined : { flag, value: String(value), of };
+
+const present = (words: readonly Word[]): TrainingWord[] =>
+  words.filter((each) => each !== undefined);
+
+/** Programs whose configs leave batch, precision and recomputing to the trainer. */
+const LAUNCHERS: ReadonlySet<string> = new Set(['accelerate', 'deepspeed']);
+
+function fitWords({ run: whole, given, name }: TrainingConfig, line: LineFacts): TrainingWord[] {
+  const run = onLine(whole, line);
+  const { kind = 'training', tensorParallel = 1, pipelineParallel = 1, context } = run;
+  const isAdapter = kind !== 'training';
+  const isLauncher = LAUNCHERS.has(name);
+  const { targets } = run;
+  const gpus = line.gpus === undefined ? gpusOf(run) : undefined;
+  const tokens = trainTokensOf(run);
+  return present([
+    word('for', kind, 'kind'),
+    word('micro-batch', run.microBatch, 'microBatch'),
+    word('context', context, 'context'),
+    isLauncher && given.bf16 === undefined && given.fp16 === undefined
+      ? undefined
+      : word('precision', precisionOf(run), 'bf16', 'fp16', 'fp8', 'pureBf16'),
+    word('optimizer', run.optimizer, 'optimizer'),
+    // Adapters recompute by default here, so that no recomputing is said too.
+    word('recompute', run.recompute, 'recompute'),
+    isAdapter ? word('rank', run.rank, 'rank') : undefined,
+    isAdapter && targets && targets[0] !== 'all'
+      ? word('targets', targets.join(','), 'targets')
+      : undefined,
+    word('zero', run.division === '0' ? undefined : run.division, 'division'),
+    tensorParallel > 1 ? word('tensor-parallel', tensorParallel, 'tensorParallel') : undefined,
+    pipelineParallel > 1
+      ? word('pipeline-parallel', pipelineParallel, 'pipelineParallel')
+      : undefined,
+    run.sequenceParallel && tensorParallel > 1
+      ? { flag: 'sequence-parallel', of: ['sequenceParallel'] }
+      : undefined,
+    run.float32Gradients ? word('convention', 'megatron', 'float32Gradients') : undefined,
+    run.accumulation !== undefined
+      ? word('accumulation', run.accumulation, 'accumulation')
+      : run.globalBatch !== undefined && context !== undefined
+        ? word('global-batch', run.globalBatch * context, 'globalBatch')
+        : undefined,
+    word('gpus', gpus, 'gpus', 'dataParallel'),
+    isAdapter ? undefined : word('train-tokens', tokens, 'steps', 'tokens', 'samples'),
+  ]);
+}
+
+/** Sequences of an optimizer step on all GPUs; undefined where their number is not known. */
+function sequencesOf(run: TrainingRun): number | undefined {
+  if (run.globalBatch !== undefined) return run.globalBatch;
+  const replicas = replicasOf(run);
+  if (replicas === undefined || run.microBatch === undefined) return undefined;
+  return run.microBatch * (run.accumulation ?? 1) * replicas;
+}
+
+function trainTokensOf(run: TrainingRun): number | undefined {
+  if (run.tokens !== undefined) return run.tokens;
+  const { steps, samples, context } = run;
+  if (context === undefined) return undefined;
+  if (steps === undefined) return samples === undefined ? undefined : samples * context;
+  const sequences = sequencesOf(run);
+  return sequences === undefined ? undefined : steps * sequences * context;
+}
+
+function planWords({ run: whole, given, name }: TrainingConfig, line: LineFacts): TrainingWord[] {
+  const run = onLine(whole, line);
+  const { learningRate, warmupRatio, context } = run;
+  const replicas = replicasOf(run);
+  const sequences = run.globalBatch;
+  const accumulation =
+    run.accumulation ??
+    (sequences !== undefined && run.microBatch !== undefined
+      ? Math.max(1, Math.round(sequences / run.microBatch / (replicas ?? 1)))
+      : undefined);
+  const schedule =
+    run.schedule !== undefined && parseSchedule(run.schedule) !== undefined
+      ? run.schedule
+      : undefined;
+  const floor =
+    run.minLearningRate ??
+    (run.minLearningRateRatio !== undefined && learningRate !== undefined
+      ? run.minLearningRateRatio * learningRate
+      : undefined);
+  const hasDecay = schedule === 'wsd' || schedule === 'torchtitan';
+  const isLauncher = LAUNCHERS.has(name);
+  // Epochs need the tokens of the data, which a config does not have.
+  const hasData = line.given.has('data') || line.given.has('data-tokens');
+  const set = (key: string, value: unknown, ...of: RunField[]): Word =>
+    value === undefined ? undefined : { flag: 'set', value: `training.${key}=${value}`, of };
+  return present([
+    // The training of a preset is another one.
+    { flag: 'set', value: 'training={}', of: [] },
+    ...lengthWords(run, hasData),
+    word('batch', run.microBatch, 'microBatch'),
+    word('accumulation', accumulation, 'accumulation', 'globalBatch'),
+    word('context', context, 'context'),
+    word('schedule', schedule, 'schedule'),
+    word('lr', learningRate, 'learningRate'),
+    hasFloor(schedule)
+      ? word('min-lr', floor, 'minLearningRate', 'minLearningRateRatio')
+      : undefined,
+    run.warmupSteps !== undefined
+      ? word('warmup', run.warmupSteps, 'warmupSteps')
+      : word('warmup', warmupRatio && `${plain(warmupRatio * 100)}%`, 'warmupRatio'),
+    hasDecay
+      ? run.decayRatio !== undefined
+        ? word('decay', `${plain(run.decayRatio * 100)}%`, 'decayRatio')
+        : word('decay', run.decaySteps, 'decaySteps')
+      : undefined,
+    hasDecay && ['linear', 'cosine', '1-sqrt'].includes(run.decayType ?? '')
+      ? word('decay-type', run.decayType, 'decayType')
+      : undefined,
+    word('weight-decay', run.weightDecay, 'weightDecay'),
+    word('gpus', line.gpus === undefined ? gpusOf(run) : undefined, 'gpus', 'dataParallel'),
+    word('recompute', run.recompute, 'recompute'),
+    word('zero', run.division === '0' ? undefined : run.division, 'division'),
+    ...(isLauncher ? [] : [set('bf16', run.bf16 ?? false, 'bf16')]),
+    run.fp16 ? set('fp16', true, 'fp16') : undefined,
+    run.bf16 || !run.fp16 ? undefined : set('grad_scaler', true),
+    set('beta1', run.beta1, 'beta1'),
+    set('beta2', run.beta2, 'beta2'),
+    set('eps', run.epsilon, 'epsilon'),
+    set('max_grad_norm', run.gradientClip, 'gradientClip'),
+    set('optimizer', run.optimizer, 'optimizer'),
+    set('packing', given.packing, 'packing'),
+    set('schedule_steps', run.scheduleSteps, 'scheduleSteps'),
+    run.isFineTuning ? set('stage', 'sft', 'isFineTuning') : undefined,
+  ]);
+}
+
+/** A number without an exponent and without the noise of binary fractions. */
+const plain = (value: number): string => String(Number(value.toPrecision(12)));
+
+/** Schedules that end above 0. */
+const FLOORLESS: ReadonlySet<string> = new Set([
+  ...['constant', 'constant_with_warmup', 'inverse_sqrt', 'cosine_with_restarts', 'minimind'],
+]);
+
+const hasFloor = (schedule: string | undefined): boolean =>
+  schedule === undefined || !FLOORLESS.has(parseSchedule(schedule) ?? '');
+
+/** The length of the training: as the config has it. */
+function lengthWords(run: TrainingRun, hasData: boolean): Word[] {
+  if (run.steps !== undefined) return [word('steps', run.steps, 'steps')];
+  if (run.tokens !== undefined) return [word('tokens', run.tokens, 'tokens')];
+  if (run.samples !== undefined && run.context !== undefined) {
+    return [word('tokens', run.samples * run.context, 'samples')];
+  }
+  return hasData ? [word('epochs', run.epochs, 'epochs')] : [];
+}

@@ -1,0 +1,198 @@
+/** The command of a server for a plan. */
+import { present } from '../../base/text/words.js';
+import { hubRepository } from '../../input/published/published-models.js';
+import type { FitResult } from '../fit/fits.js';
+import { asFlag, shellText } from './emit-text.js';
+import type { EmitName, Emitted } from './emitted.js';
+import { EMIT_PROGRAMS } from './emitted.js';
+
+type Serving = NonNullable<FitResult['serving']>;
+
+/** A plan as flags, and what has none. */
+interface ServerCommand {
+  readonly program: readonly string[];
+  /** Names without dashes, each with its values. */
+  readonly flags: readonly (readonly string[])[];
+  readonly without: readonly string[];
+  readonly notes?: readonly string[];
+}
+
+const COMMANDS = {
+  'llama-server': llamaServer,
+  vllm,
+  sglang,
+} as const satisfies Partial<Record<EmitName, (serving: Serving, model: string) => ServerCommand>>;
+
+/** @param lead First comment: the command that made it. */
+export function emitServing(
+  name: keyof typeof COMMANDS,
+  { serving, file }: FitResult & { readonly serving: Serving },
+  lead: readonly string[],
+): Emitted {
+  const { program, flags, without, notes = [] } = COMMANDS[name](serving, file);
+  const common = present([
+    serving.setting.prefixCache
+      ? `prefix cache of ${serving.setting.prefixCache} of a prompt`
+      : false,
+    serving.setting.draft !== undefined &&
+      `speculative decoding with ${serving.setting.draft.name}: its flags differ between versions`,
+    serving.users.replicas > 1 &&
+      name !== 'llama-server' &&
+      `${serving.users.replicas} replicas: start one server on the GPUs of each`,
+  ]);
+  const all = [...without, ...common];
+  const { version } = EMIT_PROGRAMS[name];
+  return {
+    program: name,
+    version,
+    text: shellText(
+      [...lead, `flags: ${version}`, ...notes, ...all.map((each) => `no counterpart: ${each}`)],
+      program,
+      flags.map(([flag = '', ...values]) => [asFlag(flag), ...values]),
+    ),
+    withoutCounterpart: all,
+  };
+}
+
+/** The model as a server of the hub's models reads it. */
+const repositoryOf = (file: string): string =>
+  file.startsWith('hf:') ? file.slice(3) : (hubRepository(file.split('/').at(-1) ?? file) ?? file);
+
+/** Types of files of llama.cpp are in capitals in names of files; its caches in small letters. */
+function llamaServer({ setting, places, users }: Serving, file: string): ServerCommand {
+  const { cluster, context, batch, cacheDtype, weights, tensorParallel } = setting;
+  const isFile = /\.gguf$/i.test(file);
+  const repository = hubRepository(file.split('/').at(-1) ?? file);
+  const sequences = Math.max(batch, users.asked ?? 1);
+  const isProcessor = cluster.gpu.kind === 'processor';
+  const cache = CACHES[cacheDtype];
+  const type = weights.dtype;
+  return {
+    program: ['llama-server'],
+    notes: isFile
+      ? []
+      : [
+          `MODEL.gguf: the weights${repository === undefined ? '' : ` of ${repository}`} in ${type}, as llama-quantize writes them`,
+        ],
+    flags: [
+      ['model', isFile ? file : 'MODEL.gguf'],
+      // The context is that of all sequences together.
+      ['ctx-size', String(context * sequences)],
+      ['parallel', String(sequences)],
+      ['gpu-layers', places ? String(places.gpuLayers) : isProcessor ? '0' : 'all'],
+      ...(places && places.cpuExperts > 0 ? [['n-cpu-moe', String(places.cpuExperts)]] : []),
+      ...(cache === undefined
+        ? []
+        : [
+            ['cache-type-k', cache],
+            ['cache-type-v', cache],
+          ]),
+      ...(cluster.gpus > 1
+        ? [
+            ['split-mode', tensorParallel > 1 ? 'row' : 'layer'],
+            ['tensor-split', Array(cluster.gpus).fill('1').join(',')],
+          ]
+        : []),
+      // The plan is kept as it is.
+      ['fit', 'off'],
+    ],
+    without: present([
+      cache === undefined && `cache in ${cacheDtype}`,
+      setting.runtime?.isMemoryChosen && `share of the memory ${setting.runtime.memoryShare}`,
+    ]),
+  };
+}
+
+/** Types of the cache of llama.cpp. */
+const CACHES: Readonly<Record<string, string>> = {
+  f32: 'f32',
+  f16: 'f16',
+  bf16: 'bf16',
+  int8: 'q8_0',
+  int4: 'q4_0',
+};
+
+/** Types of weights that vLLM and SGLang make of 16 bits when they load a model. */
+const ONLINE: Readonly<Record<string, string>> = { f8: 'fp8' };
+
+const COMPUTED: Readonly<Record<string, string>> = {
+  f32: 'float32',
+  f16: 'float16',
+  bf16: 'bfloat16',
+};
+
+const CACHE_TYPES: Readonly<Record<string, { readonly vllm: string; readonly sglang: string }>> = {
+  f8_e4m3: { vllm: 'fp8_e4m3', sglang: 'fp8_e4m3' },
+  f8_e5m2: { vllm: 'fp8_e5m2', sglang: 'fp8_e5m2' },
+};
+
+/** What both servers of the hub's models share: type of weights and of the cache. */
+function typesOf({ setting }: Serving, name: 'vllm' | 'sglang') {
+  const { weights, cacheDtype } = setting;
+  const type = weights.dtype;
+  const computed = COMPUTED[type];
+  const cache = CACHE_TYPES[cacheDtype]?.[name];
+  const isStored = 'stored' in weights;
+  return {
+    flags: [
+      ...(computed === undefined ? [] : [['dtype', computed]]),
+      ...(ONLINE[type] === undefined || isStored ? [] : [['quantization', ONLINE[type] as string]]),
+      ...(cache === undefined ? [] : [['kv-cache-dtype', cache]]),
+    ],
+    without: present([
+      computed === undefined &&
+        ONLINE[type] === undefined &&
+        !isStored &&
+        `weights in ${type}: serve a checkpoint that is stored so`,
+      cache === undefined && /8|4/.test(cacheDtype) && `cache in ${cacheDtype}`,
+    ]),
+  };
+}
+
+/** Sequences of a replica at a time. */
+const sequencesOf = ({ setting, users }: Serving): number =>
+  Math.max(setting.batch, Math.ceil((users.asked ?? 1) / users.replicas));
+
+const placesNote = ({ places }: Serving): string | false =>
+  places !== undefined &&
+  `${places.gpuLayers} of ${places.layers} layers on the GPUs, ${places.cpuExperts} layers with experts in system memory`;
+
+function vllm(serving: Serving, file: string): ServerCommand {
+  const { context, tensorParallel, runtime } = serving.setting;
+  const { flags, without } = typesOf(serving, 'vllm');
+  return {
+    program: ['vllm', 'serve', repositoryOf(file)],
+    flags: [
+      ['tensor-parallel-size', String(tensorParallel)],
+      ['max-model-len', String(context)],
+      ['max-num-seqs', String(sequencesOf(serving))],
+      ...(runtime?.isMemoryChosen ? [['gpu-memory-utilization', String(runtime.memoryShare)]] : []),
+      ...flags,
+      ...(runtime?.launching === 'eager' && runtime.name === 'vllm' ? [['enforce-eager']] : []),
+    ],
+    without: present([...without, placesNote(serving)]),
+  };
+}
+
+function sglang(serving: Serving, file: string): ServerCommand {
+  const { context, tensorParallel, runtime } = serving.setting;
+  const { flags, without } = typesOf(serving, 'sglang');
+  return {
+    program: ['python', '-m', 'sglang.launch_server'],
+    flags: [
+      ['model-path', repositoryOf(file)],
+      ['tp-size', String(tensorParallel)],
+      ['context-length', String(context)],
+      ['max-running-requests', String(sequencesOf(serving))],
+      ...(runtime?.isMemoryChosen ? [['mem-fraction-static', String(runtime.memoryShare)]] : []),
+      ...flags,
+    ],
+    without: present([
+      ...without,
+      placesNote(serving),
+      runtime?.launching === 'eager' &&
+        runtime.name === 'sglang' &&
+        'each kernel launched by itself',
+    ]),
+  };
+}

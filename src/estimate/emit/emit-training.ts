@@ -1,0 +1,254 @@
+/** The config of a trainer for a plan: the rows that read it, the other way. What they do not read back is named. */
+import { isRecord } from '../../base/text/words.js';
+import { hubRepository } from '../../input/published/published-models.js';
+import { TRAINING_PROGRAMS } from '../../input/training-config/programs/index.js';
+import { settingsIn, valueWith, withDefaults } from '../../input/training-config/settings-in.js';
+import {
+  FIELD_TITLES,
+  type RunField,
+  type TrainingRun,
+} from '../../input/training-config/training-run.js';
+import { asFlag, jsonText, shellText, tomlText, yamlText } from './emit-text.js';
+import type { EmitName, Emitted } from './emitted.js';
+import { EMIT_PROGRAMS } from './emitted.js';
+import { megatronSizes } from './megatron-sizes.js';
+
+/** Trainers whose config can be written, and the program whose keys they have. */
+const FORMS = {
+  torchrun: 'transformers',
+  accelerate: 'accelerate',
+  deepspeed: 'deepspeed',
+  axolotl: 'axolotl',
+  torchtitan: 'torchtitan',
+  megatron: 'megatron',
+} as const satisfies Partial<Record<EmitName, keyof typeof TRAINING_PROGRAMS>>;
+
+export type TrainerName = keyof typeof FORMS;
+
+/** Settings that say how a value was made, or that follow from others. */
+const DERIVED: ReadonlySet<RunField> = new Set([
+  'isFineTuning',
+  'deepspeedFile',
+  'dataParallel',
+  'samples',
+]);
+
+/** Settings of which the value is the same under two names. */
+const SAME: Partial<Record<RunField, (run: TrainingRun) => unknown>> = {
+  // A global batch follows from the accumulation, and the reverse.
+  globalBatch: () => undefined,
+  accumulation: (run) => run.accumulation,
+};
+
+/** What a launcher leaves to the program that it starts. */
+const LAUNCHED: Partial<Record<TrainerName, readonly RunField[]>> = {
+  accelerate: [
+    ...([
+      'model',
+      'kind',
+      'microBatch',
+      'context',
+      'optimizer',
+      'learningRate',
+      'schedule',
+      'steps',
+    ] as const),
+    ...(['warmupSteps', 'weightDecay', 'beta1', 'beta2', 'epsilon', 'rank', 'targets'] as const),
+    ...([
+      'minLearningRate',
+      'epochs',
+      'minLearningRateRatio',
+      'accumulation',
+      'gradientClip',
+      'recompute',
+    ] as const),
+  ],
+  deepspeed: [
+    'model',
+    'kind',
+    'context',
+    'rank',
+    'targets',
+    'minLearningRate',
+    'gpus',
+    'recompute',
+    'epochs',
+  ],
+  torchrun: [],
+};
+
+/** @param lead First comment: the command that made it. */
+export function emitTraining(
+  name: TrainerName,
+  { run, document }: { readonly run: TrainingRun; readonly document: unknown },
+  lead: readonly string[],
+): Emitted {
+  const program = TRAINING_PROGRAMS[FORMS[name]];
+  const asked = forProgram(name, run);
+  const value = valueWith(asked, program);
+  const sizes = name === 'megatron' ? megatronSizes(document, asked) : {};
+  Object.assign(value, sizes);
+  const hasSizes = Object.keys(sizes).length > 0;
+  const back = withDefaults(settingsIn(value, program), program.defaults);
+  const left = new Set(LAUNCHED[name] ?? []);
+  const without = (Object.keys(asked) as RunField[]).flatMap((field) => {
+    if (DERIVED.has(field) || field === 'sizes' || (field === 'model' && hasSizes)) return [];
+    if (
+      field === 'gpus' &&
+      (name === 'torchrun' || name === 'megatron' || name === 'axolotl' || name === 'torchtitan')
+    )
+      return [];
+    const own = SAME[field] ? SAME[field]?.(asked) : asked[field];
+    if (own === undefined || isUsual(field, own) || isSame(own, back[field])) return [];
+    if (field === 'accumulation' && isSame(asked.globalBatch, back.globalBatch)) return [];
+    const text = `${FIELD_TITLES[field]} ${typeof own === 'object' ? JSON.stringify(own) : String(own)}`;
+    return [left.has(field) ? `${text}: set it in the program that it starts` : text];
+  });
+  const { version } = EMIT_PROGRAMS[name];
+  const notes = [
+    ...lead,
+    `keys: ${version}`,
+    ...NOTES[name](asked),
+    ...without.map((each) => `no counterpart: ${each}`),
+  ];
+  return {
+    program: name,
+    version,
+    text: textOf(name, value, asked, notes),
+    withoutCounterpart: without,
+  };
+}
+
+const isSame = (a: unknown, b: unknown): boolean =>
+  typeof a === 'number' && typeof b === 'number'
+    ? Math.abs(a - b) <= 1e-9 * Math.abs(a)
+    : JSON.stringify(a) === JSON.stringify(b);
+
+/** Values that say that something is off. */
+const isUsual = (field: RunField, value: unknown): boolean =>
+  value === false ||
+  (value === 1 && /Parallel$/.test(field)) ||
+  (field === 'division' && value === '0') ||
+  (field === 'targets' && Array.isArray(value) && value[0] === 'all') ||
+  (field === 'recompute' && value === 'none') ||
+  (field === 'minLearningRate' && value === 0) ||
+  (field === 'kind' && value === 'training');
+
+/** The run with what a program takes in another form. */
+function forProgram(name: TrainerName, run: TrainingRun): TrainingRun {
+  const { gpus = 1, tensorParallel = 1, pipelineParallel = 1, microBatch = 1, accumulation } = run;
+  const replicas = Math.max(1, Math.floor(gpus / (tensorParallel * pipelineParallel)));
+  const globalBatch =
+    run.globalBatch ??
+    (accumulation === undefined ? undefined : accumulation * microBatch * replicas);
+  const model =
+    run.model === undefined
+      ? undefined
+      : (hubRepository(run.model.split('/').at(-1) ?? '') ?? run.model);
+  const named = { ...run, ...(model !== undefined && { model: model.replace(/^hf:/, '') }) };
+  switch (name) {
+    case 'megatron':
+    case 'torchtitan': {
+      // Both derive the accumulation from the global batch.
+      const { accumulation: _, ...others } = named;
+      const isTitan = name === 'torchtitan';
+      const ratio =
+        run.minLearningRateRatio ??
+        (run.minLearningRate !== undefined && run.learningRate
+          ? Number((run.minLearningRate / run.learningRate).toPrecision(12))
+          : undefined);
+      return {
+        ...others,
+        ...(globalBatch !== undefined && { globalBatch }),
+        // Its schedule has no name; a cosine over all steps is its decay with a curve.
+        ...(isTitan && titanSchedule(run)),
+        ...(isTitan && ratio !== undefined && { minLearningRateRatio: ratio }),
+      };
+    }
+    case 'deepspeed':
+      return { ...named, ...(globalBatch !== undefined && { globalBatch }) };
+    default:
+      return named;
+  }
+}
+
+function titanSchedule({
+  schedule,
+  steps,
+  warmupSteps = 0,
+  decaySteps,
+}: TrainingRun): Partial<TrainingRun> {
+  const curve = schedule?.startsWith('cosine')
+    ? 'cosine'
+    : schedule === 'linear' || schedule === 'polynomial'
+      ? 'linear'
+      : undefined;
+  if (steps === undefined || (curve === undefined && decaySteps === undefined)) return {};
+  const length = curve === undefined ? (decaySteps ?? 0) : steps - warmupSteps;
+  return {
+    schedule: 'torchtitan',
+    ...(curve !== undefined && { decayType: curve }),
+    decayRatio: Number((length / steps).toPrecision(6)),
+  };
+}
+
+/** What a user adds before the config runs. */
+const NOTES: Record<TrainerName, (run: TrainingRun) => string[]> = {
+  torchrun: () => ['train.py: a script with HfArgumentParser and TrainingArguments'],
+  accelerate: () => ['run: accelerate launch, with this file as its config_file'],
+  deepspeed: () => [],
+  axolotl: ({ gpus = 1, learningRate }) => [
+    `add: datasets, output_dir${learningRate === undefined ? ', learning_rate' : ''}`,
+    ...(gpus > 1 ? [`run: axolotl train, with this file and ${gpus} processes`] : []),
+  ],
+  torchtitan: ({ gpus = 1 }) => [
+    `run: NGPU=${gpus} CONFIG_FILE=THIS ./run_train.sh; add: training.dataset, model.hf_assets_path`,
+  ],
+  megatron: ({ learningRate }) => [
+    `add: data-path, tokenizer-type, tokenizer-model, save${learningRate === undefined ? ', lr' : ''}`,
+  ],
+};
+
+function textOf(
+  name: TrainerName,
+  value: Record<string, unknown>,
+  { gpus = 1 }: TrainingRun,
+  notes: readonly string[],
+): string {
+  switch (name) {
+    case 'deepspeed':
+      return jsonText(value);
+    case 'torchtitan':
+      return tomlText(notes, value);
+    case 'accelerate':
+      return yamlText(notes, {
+        compute_environment: 'LOCAL_MACHINE',
+        num_machines: Math.ceil(gpus / MACHINE),
+        ...value,
+      });
+    case 'axolotl':
+      return yamlText(notes, value);
+    case 'torchrun':
+      return shellText(notes, [...launcher(gpus), 'train.py'], flagsOf(value, '_'));
+    case 'megatron':
+      return shellText(notes, [...launcher(gpus), 'pretrain_gpt.py'], flagsOf(value, '-'));
+  }
+}
+
+/** GPUs of a machine that a launcher starts processes for. */
+const MACHINE = 8;
+
+function launcher(gpus: number): string[] {
+  const machines = gpus > MACHINE && gpus % MACHINE === 0 ? gpus / MACHINE : 1;
+  const options = { ...(machines > 1 && { nnodes: machines }), 'nproc-per-node': gpus / machines };
+  return ['torchrun', ...flagsOf(options, '-').flat()];
+}
+
+/** Keys as flags. Megatron's switches have no value; those of TrainingArguments have one. */
+function flagsOf(value: Record<string, unknown>, style: '-' | '_'): string[][] {
+  return Object.entries(value).flatMap(([key, each]): string[][] => {
+    const flag = asFlag(key);
+    if (style === '-' && typeof each === 'boolean') return each ? [[flag]] : [];
+    return [[flag, isRecord(each) || Array.isArray(each) ? JSON.stringify(each) : String(each)]];
+  });
+}

@@ -1,0 +1,196 @@
+import { describe, expect, it } from 'vitest';
+import { runHere } from '../run-here.js';
+
+const FILES = 'fixtures/training-configs';
+const json = async (...args: string[]) => {
+  const { stdout, code } = await runHere([...args, '--json']);
+  return { ...JSON.parse(stdout), exit: code };
+};
+
+describe('a training config in fit, train-plan and validate', () => {
+  it('is a model for fit, with the settings of the file', async () => {
+    const { training, purpose, trainingConfig, file } = await json(
+      'fit',
+      `${FILES}/torchtitan.toml`,
+      '--gpu',
+      '8xh100',
+    );
+    expect(purpose).toBe('training');
+    expect(file).toBe('llama/llama-3.1-8b');
+    expect(training.setting).toMatchObject({
+      microBatch: 2,
+      context: 4096,
+      zero: 3,
+      tensorParallel: 2,
+      sequenceParallel: true,
+      recompute: 'operations',
+      globalBatchTokens: 64 * 4096,
+      trainTokens: 5000 * 64 * 4096,
+    });
+    expect(trainingConfig).toMatchObject({ program: 'torchtitan', version: '0.2.2' });
+    expect(trainingConfig.counted).toContainEqual({
+      key: 'parallelism.tensor_parallel_degree',
+      line: 24,
+      setting: 'tensor parallelism',
+    });
+    expect(trainingConfig.notCounted).toContainEqual({ key: 'compile.enable', line: 31 });
+  });
+
+  it('describes the model of a script by its sizes', async () => {
+    const { parameters, file, training, cluster } = await json(
+      'fit',
+      `${FILES}/megatron.sh`,
+      '--gpu',
+      'h100',
+    );
+    expect(file).toBe(`${FILES}/megatron.sh`);
+    // 2 × 128,256 × 2,048 for embedding and head; 16 × (2 × 2,048² + 2 × 2,048 × 512 + 3 × 2,048 × 8,192 + 2 × 2,048) + 2,048.
+    expect(parameters).toBe(
+      2 * 128_256 * 2048 +
+        16 * (2 * 2048 ** 2 + 2 * 2048 * 512 + 3 * 2048 * 8192 + 2 * 2048) +
+        2048,
+    );
+    expect(cluster.gpus).toBe(16);
+    expect(training.setting).toMatchObject({
+      zero: 1,
+      convention: 'megatron',
+      globalBatchTokens: 64 * 4096,
+    });
+  });
+
+  it('counts beside another model, and flags take precedence', async () => {
+    const { training, file } = await json(
+      ...['fit', 'llama-3.1-8b', '--training-config', `${FILES}/nanotron.yaml`, '--gpu', 'h100'],
+      ...['--micro-batch', '1', '--accumulation', '5', '--zero', '0'],
+    );
+    expect(file).toBe('llama/llama-3.1-8b');
+    expect(training.setting).toMatchObject({
+      microBatch: 1,
+      zero: 0,
+      tensorParallel: 2,
+      context: 1024,
+      globalBatchTokens: 5 * 1024 * 4,
+      // 200 steps of that batch.
+      trainTokens: 200 * 5 * 1024 * 4,
+    });
+  });
+
+  it('fits adapters as the file has them', async () => {
+    const { adapters, purpose } = await json('fit', `${FILES}/axolotl.yaml`, '--gpu', '2x4090');
+    expect(purpose).toBe('qlora');
+    expect(adapters.setting).toMatchObject({
+      rank: 32,
+      targets: ['q_proj', 'v_proj'],
+      optimizer: 'paged-adamw-8bit',
+      microBatch: 2,
+      context: 4096,
+      recompute: 'full',
+    });
+  });
+
+  it('names what a file of DeepSpeed and a section of FSDP hold and fit does not count', async () => {
+    const line = ['fit', `${FILES}/axolotl-mistakes.yaml`, '--context', '4096', '--gpu', '8xh100'];
+    const { trainingConfig, training } = await json(...line);
+    expect(training.setting).toMatchObject({ zero: 2, trainTokens: 100 * 4 * 8 * 4096 });
+    const keys = trainingConfig.notCounted.map(({ key }: { key: string }) => key);
+    expect(keys).toContain('deepspeed (optimizer in system memory)');
+  });
+
+  it('is planned by train-plan, and its mistakes have the line of the file', async () => {
+    const { size, learningRate, mistakes, optimizer } = await json(
+      'train-plan',
+      `${FILES}/nanotron.yaml`,
+    );
+    expect(size).toMatchObject({
+      steps: 200,
+      microBatch: 8,
+      accumulation: 2,
+      gpus: 8,
+      context: 1024,
+    });
+    expect(learningRate).toMatchObject({
+      schedule: 'cosine_with_min_lr',
+      peak: 5e-4,
+      floor: 1e-5,
+      warmup: 20,
+    });
+    expect(optimizer.weightDecay).toBe(0.1);
+    const places = mistakes.map(({ place }: { place: string }) => place);
+    expect(places).toContain(`${FILES}/nanotron.yaml:45 tokens.train_steps`);
+  });
+
+  it('replaces the training of a preset', async () => {
+    const line = [
+      'train-plan',
+      'minimind2-small',
+      '--training-config',
+      `${FILES}/llama-factory.yaml`,
+    ];
+    const { size, learningRate } = await json(...line);
+    expect(size).toMatchObject({ steps: 300, microBatch: 4, accumulation: 2 });
+    expect(learningRate).toMatchObject({ schedule: 'cosine', peak: 1e-4, warmup: 30 });
+  });
+
+  it('says what was read, and warns of mistakes', async () => {
+    const { stderr } = await runHere([
+      'fit',
+      `${FILES}/megatron.yaml`,
+      '--gpu',
+      'h100',
+      '--tensor-parallel',
+      '1',
+    ]);
+    expect(stderr).toContain(
+      'a training of fixtures/training-configs/megatron.yaml with Megatron-LM',
+    );
+    expect(stderr).toContain(
+      'megatron.yaml:10:33: tensor-model-parallel-size: tensor parallelism of 3 does not divide 8',
+    );
+  });
+
+  it('requires a model where the file names none', async () => {
+    for (const file of ['ds-zero2.json', 'accelerate.yaml']) {
+      const { exit, message, suggestion, problems } = await json('fit', `${FILES}/${file}`);
+      expect(exit).toBe(2);
+      expect(message).toContain('names no model');
+      expect(JSON.stringify([suggestion, problems])).toContain('--training-config');
+    }
+    const { training } = await json(
+      ...['fit', 'llama-3.1-8b', '--training-config', `${FILES}/accelerate.yaml`, '--gpu', 'h100'],
+    );
+    expect(training.setting).toMatchObject({ zero: 3, recompute: 'full' });
+  });
+
+  it('is checked by validate', async () => {
+    const names = ['axolotl.yaml', 'torchtitan.toml', 'megatron.sh', 'ds-zero2.json'];
+    const { exit, files } = await json(
+      'validate',
+      ...names.map((name) => `${FILES}/${name}`),
+      'hybrid/tiny',
+    );
+    expect(exit).toBe(0);
+    expect(files.map(({ program, family }: Record<string, unknown>) => [program, family])).toEqual([
+      ['axolotl', 'qwen3'],
+      ['torchtitan', 'llama'],
+      ['Megatron-LM', 'llama'],
+      ['DeepSpeed', null],
+      [undefined, 'hybrid'],
+    ]);
+  });
+
+  it('finds mistakes with validate, also those that need the model', async () => {
+    const { exit, problems } = await json('validate', `${FILES}/axolotl-mistakes.yaml`);
+    expect(exit).toBe(1);
+    const found = problems.map(
+      ({ line, message }: Record<string, unknown>) => `${line} ${message}`,
+    );
+    expect(found).toHaveLength(5);
+    expect(found).toContainEqual(
+      '4 sequences of 400,000 tokens are longer than the 131,072 positions of the model',
+    );
+    const { stdout, stderr } = await runHere(['validate', `${FILES}/axolotl-mistakes.yaml`]);
+    expect(stdout + stderr).toMatch(
+      /axolotl-mistakes\.yaml:3:1: sequnce_len: unknown key[\s\S]*did you mean "sequence_len"\?/,
+    );
+  });
+});
