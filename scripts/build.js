@@ -28,7 +28,7 @@ const BROWSER = 'src/browser.ts';
 const PROGRAM = ['src/base/files/cache-folder.ts', 'src/cli/main.ts'];
 
 /** Counts the presets for families.json, and lists their texts for the page of `explore`. */
-const COUNTING = ['src/cli/count-families.ts', 'src/cli/explorer-presets.ts'];
+const COUNTING = ['src/cli/count-families.ts', 'src/cli/explore/explorer-presets.ts'];
 
 /** Threads and processes of their own, started by path. */
 const THREADS = [
@@ -172,7 +172,7 @@ async function families() {
 }
 
 async function explorer() {
-  const { presetTexts } = await import('../dist/cli/explorer-presets.js');
+  const { presetTexts } = await import('../dist/cli/explore/explorer-presets.js');
   return explorerPage(root, presetTexts());
 }
 

@@ -94,8 +94,8 @@ export default class Explore extends BaseCommand {
 
   /** Serves the page until Ctrl-C. */
   async #serve(page: string, flags: FlagsOf<typeof Explore>, result: ExploreResult) {
-    const { servePage } = await import('../cli/page-server.js');
-    const { openBrowser } = await import('../cli/open-browser.js');
+    const { servePage } = await import('../cli/explore/page-server.js');
+    const { openBrowser } = await import('../cli/explore/open-browser.js');
     const server = await servePage(page);
     const served: ExploreResult = { ...result, url: server.url };
     await this.answer(flags, served, exploreReport);

@@ -1,12 +1,11 @@
 import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
 import { type FlagsOf, formatOf, givenFlags } from '../cli/base-command.js';
-import { fitHardware, hasCard } from '../cli/fit-hardware.js';
-import { isAllFitting, listedFits, listVariants } from '../cli/fit-list.js';
-import { type FitFlags, fitFlags, fitOptions } from '../cli/flags/fit-flags.js';
+import { fitHardware, hasCard, refuseIdle } from '../cli/fit/fit-hardware.js';
+import { isAllFitting, listedFits, listVariants } from '../cli/fit/fit-list.js';
+import { fitFlags, fitOptions } from '../cli/flags/fit-flags.js';
 import { details, modelFlags, pictureFlags, sourceOf } from '../cli/flags/flags.js';
 import {
-  type HardwareFlags,
   hardwareFlags,
   hardwareOf,
   isHardware,
@@ -18,7 +17,7 @@ import { refuseTokensAsFile } from '../cli/line/tokens-as-file.js';
 import { TrainingCommand } from '../cli/training-config/training-command.js';
 import type { FitLine } from '../cli/undescribed.js';
 import { fitAccuracy } from '../estimate/fit/accuracy.js';
-import { refuseContradictions, refuseWithoutHardware } from '../estimate/fit/fit-request.js';
+import { refuseContradictions } from '../estimate/fit/fit-request.js';
 import type { FitResult } from '../estimate/fit/fits.js';
 import { storedWeightFormat } from '../estimate/fit/model-memory.js';
 import { PURPOSES } from '../estimate/fit/purpose.js';
@@ -112,7 +111,7 @@ export default class Fit extends TrainingCommand {
       return this.answer(flags, result, hardwareReport);
     }
     if (args.file === undefined && isHardware(flags) && modelsIn('.').length === 0) {
-      const { asksAboutAll } = await import('../cli/largest-models.js');
+      const { asksAboutAll } = await import('../cli/fit/largest-models.js');
       if (asksAboutAll(givenFlags(parsed))) return this.#largest(flags);
     }
     const given = await this.modelGiven(flags, args.file, 'minimind2-small --gpu h100');
@@ -182,7 +181,7 @@ export default class Fit extends TrainingCommand {
 
   /** The largest models for the hardware. */
   async #largest(flags: FlagsOf<typeof Fit>) {
-    const { largestOn } = await import('../cli/largest-models.js');
+    const { largestOn } = await import('../cli/fit/largest-models.js');
     const { fitModelsReport } = await import('../report/fit/fit-models-report.js');
     const { profile: _, ...cluster } = await hardwareOf(flags, (text) => this.note(flags, text));
     const result = await largestOn(cluster, flags);
@@ -241,16 +240,6 @@ export default class Fit extends TrainingCommand {
 
 /** A parsed command line. */
 type ParsedFit = FitLine & { readonly flags: FlagsOf<typeof Fit> };
-
-/** Flags of the answer that need hardware. */
-type IdleFlags = { check: boolean; explain: boolean; emit?: string | undefined };
-
-/** @throws UserError when a flag applies only to named hardware, and none is. */
-function refuseIdle(flags: FitFlags & HardwareFlags & IdleFlags): void {
-  if (isHardware(flags)) return;
-  const { gpus, check, explain, emit } = flags;
-  refuseWithoutHardware({ ...fitOptions(flags), gpus, check, explain, emit });
-}
 
 const TOKEN_TIME_ALONE =
   '--token-time without --batch: a replica serves one request at a time. Add --batch for a time measured with more.';

@@ -38,10 +38,10 @@ export const validatedFiles = (
   { strict = false, ...options }: ModelLoadOptions,
 ): Promise<LoadedFiles<LocatedModelFile | ValidFile>> =>
   loadAllFiles(paths, async (path) => {
-    const { isTrainingConfigName } = await import(
+    const { mayBeTrainingConfig } = await import(
       '../input/training-config/training-config-name.js'
     );
-    if (isTrainingConfigName(path)) {
+    if (mayBeTrainingConfig(path)) {
       const { validTraining } = await import('./validate-training.js');
       const training = await validTraining(path, { strict, ...options });
       if (training) return training;

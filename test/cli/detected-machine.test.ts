@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { detectMachine } from '../../src/cli/detected-machine.js';
-import { fitHardware } from '../../src/cli/fit-hardware.js';
+import { detectMachine } from '../../src/cli/fit/detected-machine.js';
+import { fitHardware } from '../../src/cli/fit/fit-hardware.js';
 import type { SystemCalls } from '../../src/engine/adapters/graphics-adapter.js';
 import { memoryModules } from '../../src/engine/adapters/memory-modules.js';
 import { openModelSource } from '../../src/input/model-input/model-source.js';

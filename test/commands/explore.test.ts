@@ -4,7 +4,7 @@ import http from 'node:http';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { browserCommand } from '../../src/cli/open-browser.js';
+import { browserCommand } from '../../src/cli/explore/open-browser.js';
 import { readState } from '../../src/explorer/explorer-state.js';
 import { onTestEnd } from '../cleanup.js';
 import { inPackage } from '../fixtures.js';

@@ -155,7 +155,7 @@ async function selectedHardware(
 
 /** The cards of this machine. @throws UserError when the table knows none. */
 async function cardsHere(say: (choice: string) => void): Promise<SelectedHardware> {
-  const { detectMachine, noCard } = await import('../detected-machine.js');
+  const { detectMachine, noCard } = await import('../fit/detected-machine.js');
   const detected = await detectMachine();
   if (detected.cluster === PROCESSOR) throw noCard(detected);
   say(`--gpu auto: found ${detected.machine.cards.join(', ')}`);

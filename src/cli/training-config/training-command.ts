@@ -5,7 +5,7 @@ import type { EmitName, Emitted } from '../../estimate/emit/emitted.js';
 import type { TrainingSettings } from '../../estimate/training/training-settings.js';
 import type { TrainingConfigAnswer } from '../../input/training-config/training-answer.js';
 import type { TrainingConfig } from '../../input/training-config/training-config.js';
-import { isTrainingConfigName } from '../../input/training-config/training-config-name.js';
+import { mayBeTrainingConfig } from '../../input/training-config/training-config-name.js';
 import type { RunField } from '../../input/training-config/training-run.js';
 import type { TrainingKey } from '../../model/architecture/training-section.js';
 import type { Report } from '../../report/kit/report.js';
@@ -63,7 +63,7 @@ export abstract class TrainingCommand extends BaseCommand {
     const words = wordsOfLine(argv, { ...baseFlags, ...declared } as DeclaredFlags);
     const named = words.find(({ flag }) => flag === 'training-config');
     const model = words.find(({ flag }) => flag === undefined)?.texts[0];
-    if (named === undefined && (model === undefined || !isTrainingConfigName(model)))
+    if (named === undefined && (model === undefined || !mayBeTrainingConfig(model)))
       return [...argv];
     const { readTrainingConfig, trainingConfigIn } = await import(
       '../../input/training-config/read-training-config.js'

@@ -89,7 +89,9 @@ function clusterOfOne(
   const isName = [...knownGpus, ...machines].some(({ name }) => name === text);
   const instance = isName ? undefined : cloudInstance(text);
   const { name, count } = isName ? { name: text } : splitCount(instance?.name ?? text);
-  const { entry, others, isShort } = entryNamed(name, [...knownGpus, ...machines]);
+  const { entry, isShort, ...found } = entryNamed(name, [...knownGpus, ...machines]);
+  // A card of a laptop has the word in its name: without it, the card of a desktop is meant.
+  const others = found.others.filter((each) => each.name !== `${entry.name}-laptop`);
   if (others.length > 0 || isShort || instance?.isSpoken) {
     const names = others.map((each) => each.name).join(', ');
     const said = instance?.isSpoken ? text.trim() : name;

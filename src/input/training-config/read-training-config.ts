@@ -19,23 +19,16 @@ import {
 } from './programs/index.js';
 import { valueIn, withDefaults } from './settings-in.js';
 import type { PlacedKey, TrainingConfig } from './training-config.js';
-import { isTrainingConfigName } from './training-config-name.js';
+import { mayBeTrainingConfig } from './training-config-name.js';
 import type { ReadValue, RunField, TrainingRun } from './training-run.js';
 import { unknownKeyProblem } from './unknown-keys.js';
-
-/** Words of the text of any of these configs: a quick look before a file is parsed. */
-const MARKS =
-  /\b(?:base_model|model_name_or_path|train_dataset|per_device_train_batch_size|lr_scheduler_type|zero_optimization|train_batch_size|train_micro_batch_size_per_gpu|zero_allow_untested_optimizer|distributed_type|micro_batch_size|global_batch_size|batch_accumulation_per_replica|max_seq_length|flavor|local_batch_size|num_tokens_per_microbatch_per_dp_rank|seq_len|model_class)\b|--num-layers|--num_layers|--micro-batch-size/;
 
 /**
  * The config of a training in a file that could be one; undefined for any other file, also one that cannot be read.
  * @param file A path that the user gave as a model.
  */
 export async function trainingConfigIn(file: string): Promise<TrainingConfig | undefined> {
-  if (!isTrainingConfigName(file)) return undefined;
-  const status = fs.statSync(file, { throwIfNoEntry: false });
-  if (!status?.isFile() || status.size > MAX_DOCUMENT_BYTES) return undefined;
-  if (!MARKS.test(fs.readFileSync(file, 'utf8'))) return undefined;
+  if (!mayBeTrainingConfig(file)) return undefined;
   try {
     return await read(file, true);
   } catch (error) {

@@ -192,7 +192,7 @@ export const OPTIMIZER_CHECKS = {
       const known = name === undefined ? 'adamw' : parseOptimizer(name);
       if (known?.startsWith('adamw')) return undefined;
       return {
-        reason: `the groups, the limits and ${known === undefined ? 'the memory ' : ''}of this plan are those of AdamW, not of ${JSON.stringify(name)}`,
+        reason: `the groups${known === undefined ? ', the limits and the memory' : ' and the limits'} of this plan are those of AdamW, not of ${JSON.stringify(name)}`,
         fix: 'optimizer: adamw',
       };
     },

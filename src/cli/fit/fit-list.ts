@@ -1,24 +1,24 @@
 /** Lists as values of flags of `fit` that take one: the same question for each value. */
-import { type Problem, usageError } from '../base/errors.js';
-import { readText } from '../base/files/read-file.js';
-import type { Benchmark } from '../estimate/fit/calibration/benchmark-runs.js';
+import { type Problem, usageError } from '../../base/errors.js';
+import { readText } from '../../base/files/read-file.js';
+import type { Benchmark } from '../../estimate/fit/calibration/benchmark-runs.js';
 import {
   calibratedRequest,
   refuseIdleBenchmark,
-} from '../estimate/fit/calibration/calibrated-request.js';
-import type { FitListResult, FitListRow } from '../estimate/fit/fit-list.js';
-import { fitListRow } from '../estimate/fit/fit-list.js';
-import { refuseLongGroups } from '../estimate/fit/fit-request.js';
-import { fitsOf } from '../estimate/fit/fits.js';
-import { USUAL_SPEED } from '../estimate/fit/serving/throughput/throughput.js';
-import type { ModelFile } from '../input/model-input/model-file.js';
-import { openModelSource } from '../input/model-input/model-source.js';
-import type { LanguageModel } from '../model/architecture/layer.js';
-import { countParameters } from '../model/budget/parameters.js';
-import type { FitFlags, FurtherFiles } from './flags/fit-flags.js';
-import { fitOptions } from './flags/fit-flags.js';
-import type { HardwareFlags } from './flags/hardware-flags.js';
-import { servingHardware } from './flags/hardware-flags.js';
+} from '../../estimate/fit/calibration/calibrated-request.js';
+import type { FitListResult, FitListRow } from '../../estimate/fit/fit-list.js';
+import { fitListRow } from '../../estimate/fit/fit-list.js';
+import { refuseLongGroups } from '../../estimate/fit/fit-request.js';
+import { fitsOf } from '../../estimate/fit/fits.js';
+import { USUAL_SPEED } from '../../estimate/fit/serving/throughput/throughput.js';
+import type { ModelFile } from '../../input/model-input/model-file.js';
+import { openModelSource } from '../../input/model-input/model-source.js';
+import type { LanguageModel } from '../../model/architecture/layer.js';
+import { countParameters } from '../../model/budget/parameters.js';
+import type { FitFlags, FurtherFiles } from '../flags/fit-flags.js';
+import { fitOptions } from '../flags/fit-flags.js';
+import type { HardwareFlags } from '../flags/hardware-flags.js';
+import { servingHardware } from '../flags/hardware-flags.js';
 
 /** Flags of `fit` that take lists, in the order in which their values vary, slowest first. */
 const LISTED = ['gpu', 'context', 'batch', 'micro-batch'] as const;
@@ -70,7 +70,7 @@ async function readBenchmark(flags: FitFlags): Promise<Benchmark | undefined> {
   if (file === undefined) return undefined;
   refuseIdleBenchmark(fitOptions(flags));
   const text = await readText(file, { most: MOST_BYTES, suggestion: 'name the results only' });
-  const { benchmarkIn } = await import('../estimate/fit/calibration/benchmark-runs.js');
+  const { benchmarkIn } = await import('../../estimate/fit/calibration/benchmark-runs.js');
   return benchmarkIn(text, file);
 }
 

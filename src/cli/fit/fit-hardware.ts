@@ -1,21 +1,21 @@
 /** Hardware and options of `fit`, with what `--gpu auto` and `--cpu auto` find on this machine. */
-import { usageError } from '../base/errors.js';
-import type { SystemCalls } from '../engine/adapters/graphics-adapter.js';
-import type { FitOptions } from '../estimate/fit/fit-options.js';
-import { purposeOf } from '../estimate/fit/fit-request.js';
-import type { FoundMachine } from '../estimate/fit/fits.js';
-import { isPlaceable } from '../estimate/fit/places/places-options.js';
-import { withGpus } from '../estimate/hardware/cluster-named.js';
-import type { Cluster } from '../estimate/hardware/gpu.js';
-import { memoryOf, withReserved } from '../estimate/hardware/gpu.js';
-import type { MachineProfile } from '../estimate/hardware/machine-profile.js';
-import { PROCESSOR } from '../estimate/hardware/system-memory.js';
+import { usageError } from '../../base/errors.js';
+import type { SystemCalls } from '../../engine/adapters/graphics-adapter.js';
+import type { FitOptions } from '../../estimate/fit/fit-options.js';
+import { purposeOf, refuseWithoutHardware } from '../../estimate/fit/fit-request.js';
+import type { FoundMachine } from '../../estimate/fit/fits.js';
+import { isPlaceable } from '../../estimate/fit/places/places-options.js';
+import { withGpus } from '../../estimate/hardware/cluster-named.js';
+import type { Cluster } from '../../estimate/hardware/gpu.js';
+import { memoryOf, withReserved } from '../../estimate/hardware/gpu.js';
+import type { MachineProfile } from '../../estimate/hardware/machine-profile.js';
+import { PROCESSOR } from '../../estimate/hardware/system-memory.js';
+import type { FitFlags } from '../flags/fit-flags.js';
+import { fitOptions } from '../flags/fit-flags.js';
+import type { HardwareFlags } from '../flags/hardware-flags.js';
+import { isAuto, isHardware, reservedBytes, servingHardware } from '../flags/hardware-flags.js';
 import type { DetectedMachine } from './detected-machine.js';
 import { furtherFiles } from './fit-list.js';
-import type { FitFlags } from './flags/fit-flags.js';
-import { fitOptions } from './flags/fit-flags.js';
-import type { HardwareFlags } from './flags/hardware-flags.js';
-import { isAuto, reservedBytes, servingHardware } from './flags/hardware-flags.js';
 
 /** Hardware and options of a fit. */
 export interface FitHardware {
@@ -102,4 +102,14 @@ function withMemory(options: FitOptions, { ramBytes, ramSpeed, cpu }: DetectedMa
 export async function hasCard(machine?: SystemCalls): Promise<boolean> {
   const { detectMachine } = await import('./detected-machine.js');
   return (await detectMachine(machine)).cluster !== PROCESSOR;
+}
+
+/** Flags of the answer that need hardware. */
+type IdleFlags = { check: boolean; explain: boolean; emit?: string | undefined };
+
+/** @throws UserError when a flag applies only to named hardware, and none is. */
+export function refuseIdle(flags: FitFlags & HardwareFlags & IdleFlags): void {
+  if (isHardware(flags)) return;
+  const { gpus, check, explain, emit } = flags;
+  refuseWithoutHardware({ ...fitOptions(flags), gpus, check, explain, emit });
 }

@@ -1,7 +1,7 @@
 /** Texts of all presets, which the build writes into the page of `explore`. */
-import { presetNames, readPresetFile } from '../input/model-input/locate.js';
-import { publishedModels } from '../input/published/published-file.js';
-import { FAMILY_NAMES } from '../model/architecture/families.js';
+import { presetNames, readPresetFile } from '../../input/model-input/locate.js';
+import { publishedModels } from '../../input/published/published-file.js';
+import { FAMILY_NAMES } from '../../model/architecture/families.js';
 
 /** Pairs of a name and a text, by family. */
 export function presetTexts(): [string, string][] {

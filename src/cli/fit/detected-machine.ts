@@ -1,12 +1,12 @@
 /** The hardware of this machine, as `--gpu auto` takes it. */
-import { type UserError, usageError } from '../base/errors.js';
-import type { GraphicsAdapter, SystemCalls } from '../engine/adapters/graphics-adapter.js';
-import type { FoundMachine } from '../estimate/fit/fits.js';
-import { clusterNamed, mixedCluster } from '../estimate/hardware/cluster-named.js';
-import type { Cluster, Gpu } from '../estimate/hardware/gpu.js';
-import { memoryOf } from '../estimate/hardware/gpu.js';
-import { knownProcessor } from '../estimate/hardware/processors.js';
-import { PROCESSOR } from '../estimate/hardware/system-memory.js';
+import { type UserError, usageError } from '../../base/errors.js';
+import type { GraphicsAdapter, SystemCalls } from '../../engine/adapters/graphics-adapter.js';
+import type { FoundMachine } from '../../estimate/fit/fits.js';
+import { clusterNamed, mixedCluster } from '../../estimate/hardware/cluster-named.js';
+import type { Cluster, Gpu } from '../../estimate/hardware/gpu.js';
+import { memoryOf } from '../../estimate/hardware/gpu.js';
+import { knownProcessor } from '../../estimate/hardware/processors.js';
+import { PROCESSOR } from '../../estimate/hardware/system-memory.js';
 
 /** This machine, for the options of a fit. */
 export interface DetectedMachine {
@@ -55,9 +55,9 @@ function rowOf(adapter: GraphicsAdapter): Gpu | undefined {
  * @param calls System calls, in tests those of another machine.
  */
 export async function detectMachine(calls?: SystemCalls): Promise<DetectedMachine> {
-  const { systemAdapters } = await import('../engine/adapters/adapters.js');
-  const { memoryModules } = await import('../engine/adapters/memory-modules.js');
-  const { THIS_MACHINE } = await import('../engine/adapters/graphics-adapter.js');
+  const { systemAdapters } = await import('../../engine/adapters/adapters.js');
+  const { memoryModules } = await import('../../engine/adapters/memory-modules.js');
+  const { THIS_MACHINE } = await import('../../engine/adapters/graphics-adapter.js');
   const machine = calls ?? THIS_MACHINE;
   const [adapters, modules] = await Promise.all([systemAdapters(machine), memoryModules(machine)]);
   const hardware = adapters.filter(({ isSoftware }) => !isSoftware);

@@ -1,17 +1,17 @@
 /** `fit --gpu GPU` without a model: the published models that run there. */
-import { UserError, usageError } from '../base/errors.js';
-import { tableRequestOf } from '../estimate/fit/fit-request.js';
-import type { LargestModelsResult } from '../estimate/fit/largest-models.js';
-import { largestModels } from '../estimate/fit/largest-models.js';
-import { storedWeightFormat } from '../estimate/fit/model-memory.js';
-import type { Cluster } from '../estimate/hardware/gpu.js';
-import { capacityOf } from '../estimate/hardware/gpu.js';
-import { openModelSource } from '../input/model-input/model-source.js';
-import { publishedModels } from '../input/published/published-file.js';
-import { formatOf, type OutputFlags } from './base-command.js';
-import { listFamilies } from './family-list.js';
-import { type FitFlags, fitOptions } from './flags/fit-flags.js';
-import { progressDisplay } from './progress.js';
+import { UserError, usageError } from '../../base/errors.js';
+import { tableRequestOf } from '../../estimate/fit/fit-request.js';
+import type { LargestModelsResult } from '../../estimate/fit/largest-models.js';
+import { largestModels } from '../../estimate/fit/largest-models.js';
+import { storedWeightFormat } from '../../estimate/fit/model-memory.js';
+import type { Cluster } from '../../estimate/hardware/gpu.js';
+import { capacityOf } from '../../estimate/hardware/gpu.js';
+import { openModelSource } from '../../input/model-input/model-source.js';
+import { publishedModels } from '../../input/published/published-file.js';
+import { formatOf, type OutputFlags } from '../base-command.js';
+import { listFamilies } from '../family-list.js';
+import { type FitFlags, fitOptions } from '../flags/fit-flags.js';
+import { progressDisplay } from '../progress.js';
 
 /** Flags of a question about all models. */
 const OF_ALL: ReadonlySet<string> = new Set([
