@@ -10,6 +10,7 @@ const BENCHMARKS = {
   forward: () => import('./forward.js'),
   'forward-minimind': () => import('./forward-minimind.js'),
   'forward-hybrids': () => import('./forward-hybrids.js'),
+  'long-contexts': () => import('./long-contexts.js'),
   decode: () => import('./decode.js'),
   'decode-llama-cpp': () => import('./decode-llama-cpp.js'),
   'forward-device': () => import('./forward-device.js'),
