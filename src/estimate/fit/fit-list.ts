@@ -1,6 +1,7 @@
 /** The same question for several GPUs, batches or contexts: a row for each. */
 
 import type { TrainingConfigAnswer } from '../../input/training-config/training-answer.js';
+import { clusterName } from '../hardware/cluster-named.js';
 import type { Cluster } from '../hardware/gpu.js';
 import { capacityOf } from '../hardware/gpu.js';
 import type { Fits } from './fits.js';
@@ -57,7 +58,7 @@ export function fitListRow(
   { purpose, serving, training, adapters }: Fits,
   cluster: Cluster,
 ): FitListRow {
-  const of = { gpu: cluster.gpu.name, gpus: cluster.gpus };
+  const of = { gpu: clusterName(cluster), gpus: cluster.gpus };
   const capacityBytes = capacityOf(cluster.gpu).value;
   if (purpose === 'serving' && serving) {
     const { setting, fit, throughput, places } = serving;

@@ -3,14 +3,17 @@ import { usageError } from '../../base/errors.js';
 import { setting } from '../../base/text/setting.js';
 import { quote } from '../../config/quote.js';
 import type { Cards, Cluster, Gpu, Hardware } from './gpu.js';
-import { capacityOf } from './gpu.js';
+import { capacityOf, memoryOf } from './gpu.js';
 import { entryNamed, splitCount } from './gpu-names.js';
 import { cloudInstance, withKnownHardware } from './machines.js';
 
 /** GPUs that llama.cpp uses at most (src/llama.cpp: `llama_max_devices`). */
 export const MOST_CARDS = 16;
 
-/** GPUs of several kinds: the cluster of as many of the smallest, which knows them all. */
+/**
+ * GPUs of several kinds: the cluster of as many with the least memory and the least speed of all, which knows them all.
+ * @throws UserError for more than llama.cpp uses, and for a chip that shares the memory of its system.
+ */
 export function mixedCluster(parts: readonly Cards[]): Cluster {
   const cards: Cards[] = [];
   for (const { gpu, gpus } of parts) {
@@ -19,21 +22,43 @@ export function mixedCluster(parts: readonly Cards[]): Cluster {
     if (before === undefined) cards.push({ gpu, gpus });
     else cards[at] = { gpu, gpus: before.gpus + gpus };
   }
-  const [smallest] = cards.toSorted(
-    (a, b) =>
-      capacityOf(a.gpu).value - capacityOf(b.gpu).value || a.gpu.bandwidth - b.gpu.bandwidth,
-  );
-  if (smallest === undefined) throw new Error('a cluster without GPUs');
+  const all = cards.map((each) => each.gpu);
+  const [least] = all.toSorted((a, b) => capacityOf(a).value - capacityOf(b).value);
+  const [slowest] = all.toSorted((a, b) => speedOf(a) - speedOf(b) || a.bandwidth - b.bandwidth);
+  if (least === undefined || slowest === undefined) throw new Error('a cluster without GPUs');
   const gpus = cards.reduce((sum, each) => sum + each.gpus, 0);
-  if (cards.length === 1) return { gpu: smallest.gpu, gpus, network: null };
+  if (cards.length === 1) return { gpu: slowest, gpus, network: null };
+  const chip = all.find((each) => memoryOf(each).kind === 'shared');
+  if (chip) {
+    throw usageError(
+      `expected graphics cards between plus signs, found ${chip.name} (${chip.title}), which shares the memory of its system`,
+      `write ${setting('gpu', chip.name)} alone`,
+    );
+  }
   if (gpus > MOST_CARDS) {
     throw usageError(
       `expected at most ${MOST_CARDS} GPUs of several kinds, found ${gpus}`,
-      `write one kind, as in ${setting('gpu', smallest.gpu.name)}`,
+      `write one kind, as in ${setting('gpu', slowest.name)}`,
     );
   }
-  return { gpu: smallest.gpu, gpus, network: null, cards };
+  const { usable: _, ...rest } = slowest;
+  const gpu = {
+    ...rest,
+    memoryBytes: least.memoryBytes,
+    ...(least.usable && { usable: least.usable }),
+    bandwidth: Math.min(...all.map((each) => each.bandwidth)),
+  };
+  return { gpu, gpus, network: null, cards };
 }
+
+/** Dense operations per second in 16 bits, or in the type with the next best peak that is known. */
+const speedOf = ({ peakFlops: { bf16, f16, f32 } }: Gpu): number => bf16 ?? f16 ?? f32 ?? 0;
+
+/** Name of a cluster for `--gpu`, without the number of GPUs of one kind: `2xrtx-3090+rtx-4090`. */
+export const clusterName = ({ gpu, cards }: Cluster): string =>
+  cards
+    ? cards.map((each) => `${each.gpus === 1 ? '' : `${each.gpus}x`}${each.gpu.name}`).join('+')
+    : gpu.name;
 
 /** Cluster with another of each of its GPUs. */
 export const withGpus = (cluster: Cluster, change: (gpu: Gpu) => Gpu): Cluster => ({
@@ -102,7 +127,13 @@ function clusterOfOne(
   const [gpu, each, network] =
     'gpu' in entry ? [entry.gpu, entry.gpus, entry.network] : [entry, 1, null];
   const counted = count === undefined ? undefined : count * each;
-  if (counted === 0 || (counted !== undefined && gpus !== undefined && gpus !== counted)) {
+  if (counted === 0) {
+    throw usageError(
+      `expected 1 GPU or more, found ${quote(text)}`,
+      `write a number before the name, as in ${setting('gpu', `2x${entry.name}`)}`,
+    );
+  }
+  if (counted !== undefined && gpus !== undefined && gpus !== counted) {
     const suggestion = `write ${setting('gpu', entry.name)} ${setting('gpus', gpus ?? 1)}`;
     const found = gpus === undefined ? '' : ` and ${setting('gpus', gpus)}`;
     throw usageError(`expected one number of GPUs, found ${quote(text)}${found}`, suggestion);

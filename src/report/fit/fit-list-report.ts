@@ -37,7 +37,7 @@ const VERDICTS = {
 const shownTable = ({ purpose, rows }: FitListResult): TableBlock =>
   tableOf(rows, [
     leftColumn('GPU', 'gpu', ({ gpu, gpus }) =>
-      strongCell(gpus === 1 ? gpu : `${formatInteger(gpus)} × ${gpu}`),
+      strongCell(gpus === 1 || gpu.includes('+') ? gpu : `${formatInteger(gpus)} × ${gpu}`),
     ),
     right('context', 'context', ({ context }) => integerCell(context)),
     right('batch', 'batch', ({ batch }) => integerCell(batch)),

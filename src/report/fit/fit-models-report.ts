@@ -14,6 +14,7 @@ import {
   tableOf,
   valueCell,
 } from '../kit/report.js';
+import { hardwareText } from './fit-places.js';
 
 type Row = LargestModels & { readonly model: LargestModels['models'][number] };
 
@@ -93,5 +94,5 @@ function verdictText({ cluster, uses }: LargestModelsResult): string {
       : [`${TITLES[use]} up to ${size}`];
   });
   const what = found.length > 0 ? joined(found) : 'no published model fits';
-  return `${cluster.gpus} × ${cluster.gpu.title}: ${what}`;
+  return `${hardwareText(cluster)}: ${what}`;
 }

@@ -7,23 +7,18 @@ import type { Bounds, Quantity } from '../../../model/budget/figure.js';
 import { quantity, realValue } from '../../../model/budget/figure.js';
 import { gpusOf } from '../../hardware/cluster-named.js';
 import type { Gpu, Link } from '../../hardware/gpu.js';
-import { capacityOf, peakIfKnown } from '../../hardware/gpu.js';
+import { capacityOf } from '../../hardware/gpu.js';
 import type { SystemMemory } from '../../hardware/system-memory.js';
 import { byBound, eachBound } from '../bounds.js';
 import type { PublishedRange } from '../published-range.js';
 import { publishedSpeed } from '../published-range.js';
 import type { Rates } from '../serving/roofline.js';
-import {
-  prefill,
-  ratesOf,
-  secondsOfStep,
-  tokensPerSecond,
-  weightsTerm,
-} from '../serving/roofline.js';
+import { prefill, secondsOfStep, tokensPerSecond, weightsTerm } from '../serving/roofline.js';
 import { servingMemoryOf } from '../serving/serving-memory.js';
 import type { ServedModel, ServingFitSetting } from '../serving/serving-work.js';
 import { decodeWork, prefillWork, servedModel } from '../serving/serving-work.js';
-import { WEIGHT_DTYPES } from '../serving/weight-types.js';
+import { runtimeSetting } from '../serving/throughput/runtimes.js';
+import { servingRates } from '../serving/throughput/server.js';
 import type { FitVerdict } from '../training/training-fit.js';
 import { memoryVerdict } from '../training/training-memory.js';
 import { improved, proportionalLayers } from './card-layers.js';
@@ -155,15 +150,14 @@ function cardsOf(served: ServedModel, setting: ServingFitSetting): Card[] {
   const { weights, batch, context } = setting;
   const known = new Map<Gpu, Card>();
   return gpusOf(setting.cluster).map((gpu) => {
-    const cluster = { gpu, gpus: 1, network: null };
     const card = known.get(gpu) ?? {
       gpu,
-      rates: ratesOf(
-        cluster,
-        1,
-        peakIfKnown(gpu, WEIGHT_DTYPES[weights.dtype].computes),
-        weights.dtype,
-      ),
+      rates: servingRates({
+        ...setting,
+        cluster: { gpu, gpus: 1, network: null },
+        tensorParallel: 1,
+        runtime: runtimeSetting({ name: 'llama.cpp' }, gpu, weights.dtype),
+      }),
       workspace: servingMemoryOf(served, gpu)(batch, context).workspace,
       capacity: capacityOf(gpu),
     };
