@@ -78,10 +78,24 @@ interface EngineMemory {
   /** Bytes of the engine itself. */
   readonly ownBytes: number;
   /** Bytes of the attention scores with the mask. */
-  readonly scoreBytes: (attention: AttentionSize, size: InputSize, isInBlocks: boolean) => number;
-  /** Bytes of a pass from those of a block and of the logits. */
-  readonly peak: (inBlock: number, logits: number) => number;
+  readonly scoreBytes: (attention: AttentionSize, size: InputSize, way: ScoreWay) => number;
+  /** Bytes of a pass from those of a block and of the logits, which are apart or part of the graph. */
+  readonly peak: (inBlock: number, logits: number, isApart: boolean) => number;
 }
+
+/**
+ * How ONNX Runtime computes scores: in blocks of queries, see onnx/layers/attention/query-blocks.ts; as a square in one
+ * operation, on a graphics card; as a square in steps, in float16; or with a choice of keys, also a square.
+ */
+type ScoreWay = 'blocks' | 'square' | 'steps' | 'choice';
+
+/** Copies of the scores of all heads, and of one for all heads. */
+const COPIES_OF_SCORES: Readonly<Record<ScoreWay, readonly [ofHeads: number, shared: number]>> = {
+  blocks: [1, 4],
+  square: [1, 4],
+  steps: [4, 2],
+  choice: [2.5, 4],
+};
 
 /** The attention whose scores take the most memory. */
 interface AttentionSize {
@@ -103,20 +117,22 @@ const ENGINE_MEMORY = {
     copiesOfValues: 1,
     copiesOfOutputs: 2,
     ownBytes: 0,
-    // All heads of all sequences at once; creating the mask takes the memory of four of them. Blocks of queries see
-    // different numbers of keys, so that they do not take each other's memory.
-    scoreBytes({ heads, window }, { batch, tokens }, isInBlocks) {
+    // All heads of all sequences at once, and the mask. Blocks of queries see different numbers of keys, so that they do
+    // not take each other's memory.
+    scoreBytes({ heads, window }, { batch, tokens }, way) {
+      const [ofHeads, shared] = COPIES_OF_SCORES[way];
       const scores = (queries: number, keys: number) =>
-        (heads * batch + 4) * queries * Math.min(keys, tokens) * FLOAT_BYTES;
+        (ofHeads * heads * batch + shared) * queries * Math.min(keys, tokens) * FLOAT_BYTES;
       const square = scores(tokens, tokens);
-      if (!isInBlocks) return square;
+      if (way !== 'blocks') return square;
       const queries = queriesOfBlock(heads, batch, tokens);
       const blocks = Math.ceil(tokens / queries);
       const ofAll = (square * (blocks + 1)) / (2 * blocks);
       return Math.min(ofAll, BLOCKS_HELD * scores(queries, queries + window));
     },
-    // The library holds the memory of the blocks while it computes the logits, some at a time.
-    peak: (inBlock, logits) => inBlock + logits + Math.min(logits, 2 * MOST_LOGITS * FLOAT_BYTES),
+    // The library holds the memory of the blocks while it computes the logits, some at a time, or all in steps.
+    peak: (inBlock, logits, isApart) =>
+      inBlock + (isApart ? logits + Math.min(logits, 2 * MOST_LOGITS * FLOAT_BYTES) : 3 * logits),
   },
   tfjs: {
     copiesOfWeights: 2.2,
@@ -158,10 +174,10 @@ function needOf(
   const perWidth = FLOAT_BYTES * size.batch * size.tokens;
   const outputs = perWidth * model.hidden * model.blocks.length;
   const logits = perWidth * (model.head.weight.shape[0] ?? 0);
-  const scores = scoreBytes(largestAttention(model), size, attendsInBlocks(model, runner));
+  const scores = scoreBytes(largestAttention(model), size, scoreWay(model, runner));
   const inBlock = copiesOfValues * blockBytes(model, size) + scores;
   const weightBytes = FLOAT_BYTES * elements;
-  const activationBytes = copiesOfOutputs * outputs + peak(inBlock, logits);
+  const activationBytes = copiesOfOutputs * outputs + peak(inBlock, logits, isPlain(runner));
   const totalBytes = Math.ceil(ownBytes + copiesOfWeights * weightBytes) + activationBytes;
   return { weightBytes, activationBytes, resultBytes: outputs + logits, totalBytes };
 }
@@ -185,14 +201,16 @@ function bytesOfBlock(model: LanguageModel, block: Layer, { batch, tokens }: Inp
   );
 }
 
-/** Whether attention runs in blocks of queries: see onnx/layers/attention/query-blocks.ts. Choices of keys are whole squares. */
-const attendsInBlocks = (
-  model: LanguageModel,
-  { provider = 'cpu', compute = 'f32' }: Runner,
-): boolean =>
-  provider === 'cpu' &&
-  compute === 'f32' &&
-  !model.blocks.flatMap(walk).some(({ layer }) => CHOOSING.has(layer.kind));
+/** Whether it is the CPU in float32, where attention runs in blocks and logits apart. */
+const isPlain = ({ provider = 'cpu', compute = 'f32' }: Runner): boolean =>
+  provider === 'cpu' && compute === 'f32';
+
+function scoreWay(model: LanguageModel, runner: Runner): ScoreWay {
+  if (runner.compute === 'f16') return 'steps';
+  if (!isPlain(runner)) return 'square';
+  const chooses = model.blocks.flatMap(walk).some(({ layer }) => CHOOSING.has(layer.kind));
+  return chooses ? 'choice' : 'blocks';
+}
 
 /** Layers that score all keys for all queries at once. */
 const CHOOSING: ReadonlySet<Layer['kind']> = new Set([

@@ -11,11 +11,13 @@ import {
   streamedNeed,
   usableBytes,
 } from '../../src/engine/memory.js';
+import { loadModelFile } from '../../src/input/model-input/read-model-file.js';
 import { type FamilyName, loadFamily } from '../../src/model/architecture/families.js';
 import { hybrid } from '../../src/model/architecture/models/hybrid.js';
 import { presetDocument } from '../../src/model/architecture/presets.js';
 import { walk } from '../../src/model/architecture/walk.js';
 import { countParameters } from '../../src/model/budget/parameters.js';
+import { inPackage } from '../fixtures.js';
 import { publishedConfig, publishedModels } from '../model/budget/published-models.js';
 import { familyCase } from './family-cases.js';
 import { fixtureModel, modelOfConfig } from './fixture-models.js';
@@ -149,6 +151,28 @@ describe('predictions are 0.9 to 1.5 times the measurements:', () => {
       expect(ratio).toBeLessThan(1.5);
     },
   );
+});
+
+/** The same for quick-test of a fixture with 4,096 positions. */
+describe('predictions where attention is not in blocks are 0.8 to 1.6 times the measurements:', () => {
+  const MEASURED: [string, string[], Partial<Runner>, number, number, number][] = [
+    ['llama', [], { compute: 'f16' }, 1, 3000, 621],
+    ['llama', [], { compute: 'f16' }, 3, 3000, 1823],
+    ['llama', ['model.vocab_size=32000'], { compute: 'f16' }, 3, 600, 788],
+    ['deepseek_v32-7-1', [], {}, 2, 1500, 797],
+    ['glm_moe_dsa-7-11', [], {}, 1, 1500, 312],
+    ['doge-7-6', [], {}, 2, 1500, 119],
+  ];
+
+  it.each(MEASURED)('%s %j %j: %i × %i tokens', async (place, changes, runner, ...numbers) => {
+    const [batch, tokens, megabytes] = numbers;
+    const set = ['model.max_position_embeddings=4096', ...changes];
+    const { model } = await loadModelFile(inPackage(`fixtures/hf/${place}/config.json`), { set });
+    const { totalBytes } = memoryNeed(model, { batch, tokens }, { name: 'onnx', ...runner });
+    const ratio = totalBytes / 1e6 / megabytes;
+    expect(ratio).toBeGreaterThan(0.8);
+    expect(ratio).toBeLessThan(1.6);
+  });
 });
 
 describe('a proxy', () => {

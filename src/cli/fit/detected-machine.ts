@@ -116,9 +116,9 @@ function assumptions(known: {
   return [...memory, ...(known.hasCards ? ['that the memory of the cards is free'] : [])];
 }
 
-/** The error for a training on a machine without a card. */
-export const noCard = ({ machine }: DetectedMachine): UserError =>
+/** The error for a question that a machine without a card cannot answer. @param why Why it needs a card. */
+export const noCard = ({ machine }: DetectedMachine, why: string): UserError =>
   usageError(
-    `--gpu auto: found no graphics card that the table knows${machine.ignored.length > 0 ? ` (${machine.ignored.join(', ')})` : ''}, and a training requires one`,
+    `--gpu auto: found no graphics card that the table knows${machine.ignored.length > 0 ? ` (${machine.ignored.join(', ')})` : ''}, and ${why}`,
     'name a GPU, as in --gpu h100, or describe yours in a file for --hardware',
   );

@@ -157,7 +157,7 @@ async function selectedHardware(
 async function cardsHere(say: (choice: string) => void): Promise<SelectedHardware> {
   const { detectMachine, noCard } = await import('../fit/detected-machine.js');
   const detected = await detectMachine();
-  if (detected.cluster === PROCESSOR) throw noCard(detected);
+  if (detected.cluster === PROCESSOR) throw noCard(detected, 'this question requires one');
   say(`--gpu auto: found ${detected.machine.cards.join(', ')}`);
   return detected.cluster;
 }

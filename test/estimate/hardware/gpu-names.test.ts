@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { clusterNamed } from '../../../src/estimate/hardware/cluster-named.js';
+import { clusterName, clusterNamed } from '../../../src/estimate/hardware/cluster-named.js';
+import { capacityOf, type Gpu } from '../../../src/estimate/hardware/gpu.js';
 
 const NONE = { gpus: [], machines: [] };
 
@@ -82,16 +83,24 @@ describe('GPUs of several kinds', () => {
 
   it.each([
     ['5090+3090', ['1 rtx-5090', '1 rtx-3090'], 'rtx-3090', 2],
-    ['2x3090+4090', ['2 rtx-3090', '1 rtx-4090'], 'rtx-4090', 3],
+    ['2x3090+4090', ['2 rtx-3090', '1 rtx-4090'], 'rtx-3090', 3],
     [
       '4090 + 3060 12gb + 3090',
       ['1 rtx-4090', '1 rtx-3060-12gb', '1 rtx-3090'],
       'rtx-3060-12gb',
       3,
     ],
-  ])('are read with the smallest as the one that decides: %s', (text, cards, smallest, gpus) => {
+  ])('are read with the slowest as the one that decides: %s', (text, cards, slowest, gpus) => {
     expect(kinds(text)).toEqual(cards);
-    expect(mixed(text)).toMatchObject({ gpus, gpu: { name: smallest }, network: null });
+    expect(mixed(text)).toMatchObject({ gpus, gpu: { name: slowest }, network: null });
+  });
+
+  it('have the least memory and bandwidth of all', () => {
+    const { gpu, cards = [] } = mixed('4090+3090');
+    const least = (of: (gpu: Gpu) => number) => Math.min(...cards.map((each) => of(each.gpu)));
+    expect(capacityOf(gpu).value).toBe(least((each) => capacityOf(each).value));
+    expect(gpu.bandwidth).toBe(least((each) => each.bandwidth));
+    expect(clusterName(mixed('2x3090+4090'))).toBe('2xrtx-3090+rtx-4090');
   });
 
   it('of one kind are counted, and a plus can belong to a name', () => {
@@ -104,6 +113,8 @@ describe('GPUs of several kinds', () => {
     ['9x3090+9x4090', undefined, /at most 16 GPUs of several kinds, found 18/],
     ['5090+3090', 3, /expected one kind of GPU with gpus: 3|one kind of GPU with/],
     ['5090+nothing', undefined, /unknown GPU or machine "nothing"/],
+    ['4090+m3 max', undefined, /expected graphics cards between plus signs, found m3-max/],
+    ['2x4090+0x3090', undefined, /expected 1 GPU or more, found "0x3090"/],
   ])('are refused: %s', (text, gpus, message) => {
     expect(() => mixed(text, gpus)).toThrow(message);
   });
