@@ -58,7 +58,8 @@ export async function fitHardware(
     );
   }
   const hasCards = detected.cluster !== PROCESSOR;
-  if (!hasCards && purposeOf(options) !== 'serving') throw noCard(detected, 'a training requires one');
+  if (!hasCards && purposeOf(options) !== 'serving')
+    throw noCard(detected, 'a training requires one');
   const hardware = hasCards
     ? withGpus(detected.cluster, (gpu) => withReserved(gpu, reservedBytes(flags)))
     : detected.cluster;

@@ -268,12 +268,15 @@ function altUpBlock(layer: AltUpBlock, around: Around): Draft {
   const inside = partOf(inner, { ...around, width: hidden });
   claim(correct, correction);
   around.ownership.claim(correct, [{ tensor: outputScale, count: 1 }], around.isShared);
-  return series(component, [
-    predict,
-    inside,
-    correct,
-    partOf(perLayer, { ...around, width: hidden }),
-  ]);
+  // The input of the layer is computed from one stream and added to the others.
+  const others = draft({
+    kind: 'residual',
+    label: '+',
+    notes: ['to the other streams'],
+    children: [{ ...partOf(perLayer, { ...around, width: hidden }), width }],
+    ...streams,
+  });
+  return series(component, [predict, inside, correct, others]);
 }
 
 /** Stacks that are applied in turn: a group for each run of uses. */
