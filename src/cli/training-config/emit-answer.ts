@@ -6,6 +6,7 @@ import { EMIT_PROGRAMS, emitNamesFor } from '../../estimate/emit/emitted.js';
 import type { RunFacts, runOfPlan } from '../../estimate/emit/runs.js';
 import type { FitResult } from '../../estimate/fit/fits.js';
 import type { TrainPlanResult } from '../../estimate/training/plan-training.js';
+import { hardwareText, placesVerdict } from '../../report/fit/fit-places.js';
 import { pasteable } from '../line/line-mistake.js';
 import { isStdout } from '../output.js';
 
@@ -46,7 +47,7 @@ export async function emittedOfFit(
       `write ${needed === 'training' ? '--for training' : '--for serving'}, or one of ${emitNamesFor(purpose).join(', ')}`,
     );
   }
-  const lead = [...leadOf('fit', argv), ...verdictOf(result)];
+  const lead = [...leadOf('fit', argv), ...verdictOf(name, result)];
   const { serving } = result;
   if (purpose === 'serving' && serving !== null) {
     const { emitServing } = await import('../../estimate/emit/emit-serving.js');
@@ -76,17 +77,25 @@ export async function emittedOfPlan(
   return emitTraining(name as 'axolotl', { run, document }, leadOf('train-plan', argv));
 }
 
-/** A plan that does not fit is written all the same, and says so. */
-function verdictOf({ serving, training, adapters, purpose, cluster }: FitResult): string[] {
+/** A plan that does not fit is written all the same, and says so. Only llama.cpp has weights in system memory. */
+function verdictOf(
+  name: EmitName,
+  { serving, training, adapters, purpose, cluster }: FitResult,
+): string[] {
+  if (name === 'llama-server' && serving?.places) {
+    const { text } = placesVerdict(serving.places, cluster);
+    return [text.charAt(0).toLowerCase() + text.slice(1)];
+  }
   const fit = purpose === 'serving' ? serving?.fit : (adapters?.fit ?? training?.fit);
-  const verdict = purpose === 'serving' && serving?.places ? serving.places.verdict : fit?.verdict;
-  const gpus = `${cluster.gpus} × ${cluster.gpu.title}`;
-  switch (verdict) {
+  const on = `on ${hardwareText(cluster)} (estimate)`;
+  switch (fit?.verdict) {
     case 'fits':
-      return [`fits on ${gpus} (estimate)`];
+      return [`fits ${on}`];
     case undefined:
       return [];
+    case 'may fit':
+      return [`may not fit ${on}`];
     default:
-      return [`${verdict === 'may fit' ? 'may not fit' : verdict} on ${gpus} (estimate)`];
+      return [`${fit?.verdict} ${on}`];
   }
 }
