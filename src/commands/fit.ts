@@ -98,6 +98,9 @@ export default class Fit extends TrainingCommand {
     refuseIdle(flags);
   }
 
+  /** The model as the user wrote it. */
+  #named: string | undefined;
+
   async run() {
     const variants = listVariants(this.argv);
     if (variants.length > 1) return this.#list(variants);
@@ -116,6 +119,7 @@ export default class Fit extends TrainingCommand {
     }
     const given = await this.modelGiven(flags, args.file, 'minimind2-small --gpu h100');
     const file = isAdapterPlace(locateModel(given)) ? await this.#modelOf(given, flags) : given;
+    this.#named = file;
     refuseIdle(flags);
     let loaded: LoadedModel;
     try {
@@ -172,8 +176,12 @@ export default class Fit extends TrainingCommand {
     }
     const report = (each: FitResult) => fitReport(each, { explain: flags.explain, argv });
     if (flags.emit === undefined) return this.answer(flags, result, report);
-    const { document, file: model } = loaded;
-    const facts = { model, division: flags.zero, config: this.training?.config.run };
+    const { document } = loaded;
+    const facts = {
+      model: this.#named ?? loaded.file,
+      division: flags.zero,
+      ...this.emittedConfig,
+    };
     const { emittedOfFit } = await import('../cli/training-config/emit-answer.js');
     const emitted = await emittedOfFit(flags.emit, result, { document, facts, argv });
     return this.answerEmitted(flags, result, emitted, report);

@@ -120,7 +120,7 @@ export default class TrainPlanCommand extends TrainingCommand {
         argv: this.argv,
       });
     if (flags.emit === undefined) return this.answer(flags, result, report);
-    const facts = { model: name, division: flags.zero, config: this.training?.config.run };
+    const facts = { model: name, division: flags.zero, ...this.emittedConfig };
     const { emittedOfPlan } = await import('../cli/training-config/emit-answer.js');
     const emitted = await emittedOfPlan(flags.emit, result, {
       document: loaded.document,

@@ -365,17 +365,9 @@ describe('minimind fit --emit for servers', () => {
       'llama-server',
     );
     expect(words).toEqual([
-      ...['--model', 'MODEL.gguf', '--ctx-size', '8192', '--parallel', '2', '--gpu-layers', '49'],
-      ...[
-        '--n-cpu-moe',
-        expect.stringMatching(/^\d+$/),
-        '--cache-type-k',
-        'f16',
-        '--cache-type-v',
-        'f16',
-        '--fit',
-        'off',
-      ],
+      ...['--model', 'MODEL.gguf', '--gpu-layers', '49'],
+      ...['--n-cpu-moe', expect.stringMatching(/^\d+$/)],
+      ...['--ctx-size', '8192', '--parallel', '2', '--fit', 'off'],
     ]);
   });
 

@@ -3,9 +3,12 @@ import { usageError } from '../../base/errors.js';
 import { endingOf } from '../../base/files/file-endings.js';
 import type { EmitName, Emitted } from '../../estimate/emit/emitted.js';
 import { EMIT_PROGRAMS, emitNamesFor } from '../../estimate/emit/emitted.js';
+import { type EmittedModel, emittedModel } from '../../estimate/emit/emitted-model.js';
 import type { RunFacts, runOfPlan } from '../../estimate/emit/runs.js';
 import type { FitResult } from '../../estimate/fit/fits.js';
 import type { TrainPlanResult } from '../../estimate/training/plan-training.js';
+import type { TrainingConfigAnswer } from '../../input/training-config/training-answer.js';
+import { hardwareText, placesVerdict } from '../../report/fit/fit-places.js';
 import { pasteable } from '../line/line-mistake.js';
 import { isStdout } from '../output.js';
 
@@ -28,9 +31,20 @@ const leadOf = (command: string, argv: readonly string[]): string[] => [
 
 interface FitToEmit {
   readonly document: unknown;
-  readonly facts: RunFacts;
+  readonly facts: Omit<RunFacts, 'model'> & {
+    /** Model as the user wrote it. */
+    readonly model: string;
+    /** What was read of a config; absent without one. */
+    readonly answer: TrainingConfigAnswer | undefined;
+  };
   readonly argv: readonly string[];
 }
+
+/** A model that a config gave is named as it is written there: it can be a copy of a published one. */
+const modelOf = ({ model, answer, config }: FitToEmit['facts']): EmittedModel =>
+  typeof answer?.model === 'string' && config?.model !== undefined
+    ? { name: config.model }
+    : emittedModel(model);
 
 /** @throws UserError for a program of another purpose than that of the answer. */
 export async function emittedOfFit(
@@ -46,17 +60,18 @@ export async function emittedOfFit(
       `write ${needed === 'training' ? '--for training' : '--for serving'}, or one of ${emitNamesFor(purpose).join(', ')}`,
     );
   }
-  const lead = [...leadOf('fit', argv), ...verdictOf(result)];
+  const lead = [...leadOf('fit', argv), ...verdictOf(name, result)];
   const { serving } = result;
+  const model = modelOf(facts);
   if (purpose === 'serving' && serving !== null) {
     const { emitServing } = await import('../../estimate/emit/emit-serving.js');
-    return emitServing(name as 'vllm', { ...result, serving }, lead);
+    return emitServing(name as 'vllm', { ...result, serving }, model, lead);
   }
   const { emitTraining } = await import('../../estimate/emit/emit-training.js');
   const { runOfFit } = await import('../../estimate/emit/runs.js');
-  const run = runOfFit(result, facts);
+  const run = runOfFit(result, { ...facts, model: model.name });
   if (run === undefined) throw new TypeError('an answer about a training without one');
-  return emitTraining(name as 'axolotl', { run, document }, lead);
+  return emitTraining(name as 'axolotl', { run, document, model }, lead);
 }
 
 interface PlanToEmit extends FitToEmit {
@@ -72,21 +87,30 @@ export async function emittedOfPlan(
 ): Promise<Emitted> {
   const { emitTraining } = await import('../../estimate/emit/emit-training.js');
   const { runOfPlan: asRun } = await import('../../estimate/emit/runs.js');
-  const run = asRun(result, facts, values, recompute);
-  return emitTraining(name as 'axolotl', { run, document }, leadOf('train-plan', argv));
+  const model = modelOf(facts);
+  const run = asRun(result, { ...facts, model: model.name }, values, recompute);
+  return emitTraining(name as 'axolotl', { run, document, model }, leadOf('train-plan', argv));
 }
 
-/** A plan that does not fit is written all the same, and says so. */
-function verdictOf({ serving, training, adapters, purpose, cluster }: FitResult): string[] {
+/** A plan that does not fit is written all the same, and says so. Only llama.cpp has weights in system memory. */
+function verdictOf(
+  name: EmitName,
+  { serving, training, adapters, purpose, cluster }: FitResult,
+): string[] {
+  if (name === 'llama-server' && serving?.places) {
+    const { text } = placesVerdict(serving.places, cluster);
+    return [text.charAt(0).toLowerCase() + text.slice(1)];
+  }
   const fit = purpose === 'serving' ? serving?.fit : (adapters?.fit ?? training?.fit);
-  const verdict = purpose === 'serving' && serving?.places ? serving.places.verdict : fit?.verdict;
-  const gpus = `${cluster.gpus} × ${cluster.gpu.title}`;
-  switch (verdict) {
+  const on = `on ${hardwareText(cluster)} (estimate)`;
+  switch (fit?.verdict) {
     case 'fits':
-      return [`fits on ${gpus} (estimate)`];
+      return [`fits ${on}`];
     case undefined:
       return [];
+    case 'may fit':
+      return [`may not fit ${on}`];
     default:
-      return [`${verdict === 'may fit' ? 'may not fit' : verdict} on ${gpus} (estimate)`];
+      return [`${fit?.verdict} ${on}`];
   }
 }

@@ -160,6 +160,11 @@ export abstract class TrainingCommand extends BaseCommand {
     return super.answer(flags, own, report);
   }
 
+  /** What `--emit` takes of the config of the line. */
+  protected get emittedConfig() {
+    return { config: this.training?.config.run, answer: this.training?.answer };
+  }
+
   /** @param what An answer without one plan. @throws UserError for `--emit` with it. */
   protected refuseEmit({ emit }: { readonly emit?: EmitName | undefined }, what: string): void {
     if (emit === undefined) return;

@@ -1,10 +1,11 @@
 /** The command of a server for a plan. */
 import { present } from '../../base/text/words.js';
-import { hubRepository } from '../../input/published/published-models.js';
 import type { FitResult } from '../fit/fits.js';
+import { hasLlamaCache, llamaFlags } from '../fit/places/llama-flags.js';
 import { asFlag, shellText } from './emit-text.js';
 import type { EmitName, Emitted } from './emitted.js';
 import { EMIT_PROGRAMS } from './emitted.js';
+import type { EmittedModel } from './emitted-model.js';
 
 type Serving = NonNullable<FitResult['serving']>;
 
@@ -21,15 +22,18 @@ const COMMANDS = {
   'llama-server': llamaServer,
   vllm,
   sglang,
-} as const satisfies Partial<Record<EmitName, (serving: Serving, model: string) => ServerCommand>>;
+} as const satisfies Partial<
+  Record<EmitName, (serving: Serving, model: EmittedModel) => ServerCommand>
+>;
 
-/** @param lead First comment: the command that made it. */
+/** @param model As `emittedModel` makes it. @param lead First comment: the command that made it. */
 export function emitServing(
   name: keyof typeof COMMANDS,
-  { serving, file }: FitResult & { readonly serving: Serving },
+  { serving }: FitResult & { readonly serving: Serving },
+  model: EmittedModel,
   lead: readonly string[],
 ): Emitted {
-  const { program, flags, without, notes = [] } = COMMANDS[name](serving, file);
+  const { program, flags, without, notes = [] } = COMMANDS[name](serving, model);
   const common = present([
     serving.setting.prefixCache
       ? `prefix cache of ${serving.setting.prefixCache} of a prompt`
@@ -54,63 +58,46 @@ export function emitServing(
   };
 }
 
-/** The model as a server of the hub's models reads it. */
-const repositoryOf = (file: string): string =>
-  file.startsWith('hf:') ? file.slice(3) : (hubRepository(file.split('/').at(-1) ?? file) ?? file);
-
-/** Types of files of llama.cpp are in capitals in names of files; its caches in small letters. */
-function llamaServer({ setting, places, users }: Serving, file: string): ServerCommand {
-  const { cluster, context, batch, cacheDtype, weights, tensorParallel } = setting;
-  const isFile = /\.gguf$/i.test(file);
-  const repository = hubRepository(file.split('/').at(-1) ?? file);
+function llamaServer({ setting, places, users }: Serving, model: EmittedModel): ServerCommand {
+  const { cluster, batch, cacheDtype, weights, tensorParallel } = setting;
+  const isFile = /\.gguf$/i.test(model.name);
   const sequences = Math.max(batch, users.asked ?? 1);
   const isProcessor = cluster.gpu.kind === 'processor';
-  const cache = CACHES[cacheDtype];
   const type = weights.dtype;
+  const flags = llamaFlags({ setting, sequences, places });
+  // A placement divides the layers; without one, the GPUs of a kind have equal parts.
+  const split =
+    cluster.gpus === 1
+      ? []
+      : places
+        ? [['split-mode', 'layer']]
+        : [
+            ['split-mode', tensorParallel > 1 ? 'row' : 'layer'],
+            ['tensor-split', Array(cluster.gpus).fill('1').join(',')],
+          ];
   return {
     program: ['llama-server'],
     notes: isFile
       ? []
       : [
-          `MODEL.gguf: the weights${repository === undefined ? '' : ` of ${repository}`} in ${type}, as llama-quantize writes them`,
+          `MODEL.gguf: the weights of ${model.name} in ${type}, as llama-quantize writes them`,
+          ...present([model.note]),
         ],
     flags: [
-      ['model', isFile ? file : 'MODEL.gguf'],
-      // The context is that of all sequences together.
-      ['ctx-size', String(context * sequences)],
-      ['parallel', String(sequences)],
-      ['gpu-layers', places ? String(places.gpuLayers) : isProcessor ? '0' : 'all'],
-      ...(places && places.cpuExperts > 0 ? [['n-cpu-moe', String(places.cpuExperts)]] : []),
-      ...(cache === undefined
-        ? []
-        : [
-            ['cache-type-k', cache],
-            ['cache-type-v', cache],
-          ]),
-      ...(cluster.gpus > 1
-        ? [
-            ['split-mode', tensorParallel > 1 ? 'row' : 'layer'],
-            ['tensor-split', Array(cluster.gpus).fill('1').join(',')],
-          ]
-        : []),
-      // The plan is kept as it is.
+      ['model', isFile ? model.name : 'MODEL.gguf'],
+      ...(places ? [] : [['gpu-layers', isProcessor ? '0' : 'all']]),
+      ...split,
+      ...flags.map(({ name, value }) => (value === undefined ? [name] : [name, value])),
+      // The plan is kept as it is; its own numbers of sequences and of layers differ.
+      ...(sequences === 1 ? [['parallel', '1']] : []),
       ['fit', 'off'],
     ],
     without: present([
-      cache === undefined && `cache in ${cacheDtype}`,
+      !hasLlamaCache(cacheDtype) && `cache in ${cacheDtype}`,
       setting.runtime?.isMemoryChosen && `share of the memory ${setting.runtime.memoryShare}`,
     ]),
   };
 }
-
-/** Types of the cache of llama.cpp. */
-const CACHES: Readonly<Record<string, string>> = {
-  f32: 'f32',
-  f16: 'f16',
-  bf16: 'bf16',
-  int8: 'q8_0',
-  int4: 'q4_0',
-};
 
 /** Types of weights that vLLM and SGLang make of 16 bits when they load a model. */
 const ONLINE: Readonly<Record<string, string>> = { f8: 'fp8' };
@@ -153,15 +140,18 @@ function typesOf({ setting }: Serving, name: 'vllm' | 'sglang') {
 const sequencesOf = ({ setting, users }: Serving): number =>
   Math.max(setting.batch, Math.ceil((users.asked ?? 1) / users.replicas));
 
+/** A placement that was asked for; what is only proposed is no part of the plan. */
 const placesNote = ({ places }: Serving): string | false =>
-  places !== undefined &&
-  `${places.gpuLayers} of ${places.layers} layers on the GPUs, ${places.cpuExperts} layers with experts in system memory`;
+  places?.isAsked === true &&
+  (places.cardLayers && places.gpuLayers === places.layers
+    ? `layers of the GPUs ${places.cardLayers.join(', ')}`
+    : `${places.gpuLayers} of ${places.layers} layers on the GPUs, ${places.cpuExperts} layers with experts in system memory`);
 
-function vllm(serving: Serving, file: string): ServerCommand {
+function vllm(serving: Serving, model: EmittedModel): ServerCommand {
   const { context, tensorParallel, runtime } = serving.setting;
   const { flags, without } = typesOf(serving, 'vllm');
   return {
-    program: ['vllm', 'serve', repositoryOf(file)],
+    program: ['vllm', 'serve', model.name],
     flags: [
       ['tensor-parallel-size', String(tensorParallel)],
       ['max-model-len', String(context)],
@@ -170,23 +160,25 @@ function vllm(serving: Serving, file: string): ServerCommand {
       ...flags,
       ...(runtime?.launching === 'eager' && runtime.name === 'vllm' ? [['enforce-eager']] : []),
     ],
+    notes: present([model.note]),
     without: present([...without, placesNote(serving)]),
   };
 }
 
-function sglang(serving: Serving, file: string): ServerCommand {
+function sglang(serving: Serving, model: EmittedModel): ServerCommand {
   const { context, tensorParallel, runtime } = serving.setting;
   const { flags, without } = typesOf(serving, 'sglang');
   return {
     program: ['python', '-m', 'sglang.launch_server'],
     flags: [
-      ['model-path', repositoryOf(file)],
+      ['model-path', model.name],
       ['tp-size', String(tensorParallel)],
       ['context-length', String(context)],
       ['max-running-requests', String(sequencesOf(serving))],
       ...(runtime?.isMemoryChosen ? [['mem-fraction-static', String(runtime.memoryShare)]] : []),
       ...flags,
     ],
+    notes: present([model.note]),
     without: present([
       ...without,
       placesNote(serving),

@@ -1,6 +1,5 @@
 /** The config of a trainer for a plan: the rows that read it, the other way. What they do not read back is named. */
-import { isRecord } from '../../base/text/words.js';
-import { hubRepository } from '../../input/published/published-models.js';
+import { isRecord, present } from '../../base/text/words.js';
 import { TRAINING_PROGRAMS } from '../../input/training-config/programs/index.js';
 import { settingsIn, valueWith, withDefaults } from '../../input/training-config/settings-in.js';
 import {
@@ -11,6 +10,7 @@ import {
 import { asFlag, jsonText, shellText, tomlText, yamlText } from './emit-text.js';
 import type { EmitName, Emitted } from './emitted.js';
 import { EMIT_PROGRAMS } from './emitted.js';
+import type { EmittedModel } from './emitted-model.js';
 import { megatronSizes } from './megatron-sizes.js';
 
 /** Trainers whose config can be written, and the program whose keys they have. */
@@ -77,10 +77,17 @@ const LAUNCHED: Partial<Record<TrainerName, readonly RunField[]>> = {
   torchrun: [],
 };
 
+interface TrainingToEmit {
+  readonly run: TrainingRun;
+  readonly document: unknown;
+  /** Model of the run. */
+  readonly model: EmittedModel;
+}
+
 /** @param lead First comment: the command that made it. */
 export function emitTraining(
   name: TrainerName,
-  { run, document }: { readonly run: TrainingRun; readonly document: unknown },
+  { run, document, model }: TrainingToEmit,
   lead: readonly string[],
 ): Emitted {
   const program = TRAINING_PROGRAMS[FORMS[name]];
@@ -101,7 +108,8 @@ export function emitTraining(
     const own = SAME[field] ? SAME[field]?.(asked) : asked[field];
     if (own === undefined || isUsual(field, own) || isSame(own, back[field])) return [];
     if (field === 'accumulation' && isSame(asked.globalBatch, back.globalBatch)) return [];
-    const text = `${FIELD_TITLES[field]} ${typeof own === 'object' ? JSON.stringify(own) : String(own)}`;
+    const value = typeof own === 'object' ? JSON.stringify(own) : String(own);
+    const text = own === true ? FIELD_TITLES[field] : `${FIELD_TITLES[field]} ${value}`;
     return [left.has(field) ? `${text}: set it in the program that it starts` : text];
   });
   const { version } = EMIT_PROGRAMS[name];
@@ -109,6 +117,7 @@ export function emitTraining(
     ...lead,
     `keys: ${version}`,
     ...NOTES[name](asked),
+    ...present([back.model === model.name && model.note]),
     ...without.map((each) => `no counterpart: ${each}`),
   ];
   return {
@@ -141,16 +150,11 @@ function forProgram(name: TrainerName, run: TrainingRun): TrainingRun {
   const globalBatch =
     run.globalBatch ??
     (accumulation === undefined ? undefined : accumulation * microBatch * replicas);
-  const model =
-    run.model === undefined
-      ? undefined
-      : (hubRepository(run.model.split('/').at(-1) ?? '') ?? run.model);
-  const named = { ...run, ...(model !== undefined && { model: model.replace(/^hf:/, '') }) };
   switch (name) {
     case 'megatron':
     case 'torchtitan': {
       // Both derive the accumulation from the global batch.
-      const { accumulation: _, ...others } = named;
+      const { accumulation: _, ...others } = run;
       const isTitan = name === 'torchtitan';
       const ratio =
         run.minLearningRateRatio ??
@@ -166,9 +170,9 @@ function forProgram(name: TrainerName, run: TrainingRun): TrainingRun {
       };
     }
     case 'deepspeed':
-      return { ...named, ...(globalBatch !== undefined && { globalBatch }) };
+      return { ...run, ...(globalBatch !== undefined && { globalBatch }) };
     default:
-      return named;
+      return run;
   }
 }
 

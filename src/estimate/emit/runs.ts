@@ -6,7 +6,7 @@ import type { TrainingValues } from '../training/training-settings.js';
 
 /** Settings beside a plan that it does not have itself. */
 export interface RunFacts {
-  /** Model as the user wrote it. */
+  /** Model as the user or the config wrote it. */
   readonly model: string;
   /** How the state is divided, by the name that the user gave. */
   readonly division: StateDivision | undefined;
@@ -48,6 +48,8 @@ export function runOfFit(
     pipelineParallel,
     sequenceParallel: setting.sequenceParallel,
     division: division ?? (setting.hybrid ? 'hsdp' : (`${setting.zero}` as StateDivision)),
+    offloadOptimizer: setting.offload !== undefined,
+    offloadParameters: setting.offload?.part === 'parameters',
     recompute: setting.recompute,
     optimizer: setting.optimizer,
     ...(setting.convention === 'megatron' && { float32Gradients: true }),

@@ -124,3 +124,17 @@ export function hubRepository(name: string): string | undefined {
   }
   return undefined;
 }
+
+/** Repository with the weights of a preset; undefined for one whose weights nobody published. */
+export function ownRepository(name: string): string | undefined {
+  const asked = name.trim().replace(PAGE, '').replace(USUAL_REVISION, '');
+  const [owner, own] = asked.includes('/') ? asked.split(/\/(.*)/s) : [undefined, asked];
+  const model = publishedModelNamed(asked)?.model;
+  // A repository that the user named can be a copy, or trained further.
+  if (owner !== undefined && model !== undefined && owner.toLowerCase() !== model.family)
+    return asked;
+  if (model === undefined) return undefined;
+  // The name of the model itself means its first repository; that of a sister with the same sizes, another one.
+  const isItself = keyOf(own ?? '') === keyOf(model.name);
+  return isItself ? model.hub[0] : (hubRepository(own ?? '') ?? model.hub[0]);
+}

@@ -2,6 +2,7 @@
 import { setting as flag } from '../../base/text/setting.js';
 import { formatInteger, formatSeconds, significant } from '../../base/text/units.js';
 import { counted, present, sumOf } from '../../base/text/words.js';
+import { llamaFlags } from '../../estimate/fit/places/llama-flags.js';
 import type { PlacesFit } from '../../estimate/fit/places/places.js';
 import type { Cluster } from '../../estimate/hardware/gpu.js';
 import type { Block, Cell, Fact, Verdict } from '../kit/report.js';
@@ -112,7 +113,7 @@ export function placesFacts(places: PlacesFit, setting: Serving['setting']): Fac
         name: 'prompt',
         text: `${counted(setting.prompt, 'token')} in ${formatSeconds(prefill.expected.value)} (${formatSeconds(prefill.lower.value)} to ${formatSeconds(prefill.upper.value)})`,
       },
-    isRunning && { name: 'llama.cpp', text: llamaFlags(places, setting) },
+    isRunning && { name: 'llama.cpp', text: llamaText(places, setting) },
   ]);
 }
 
@@ -122,31 +123,11 @@ const isSpilling = ({ inSystem, memory }: PlacesFit): boolean =>
   memory.bytes !== null ||
   !memory.isAssumed;
 
-/** Types of a cache in llama.cpp; its default is f16 (common/arg.cpp: `--cache-type-k`). */
-const CACHE_TYPES: Readonly<Partial<Record<string, string>>> = {
-  f32: 'f32',
-  int8: 'q8_0',
-  int4: 'q4_0',
-  q8_0: 'q8_0',
-  q4_0: 'q4_0',
-};
-
 /** `-ngl 49 --n-cpu-moe 36 -c 2048`, for llama-server and llama-cli. */
-function llamaFlags(
-  { gpuLayers, cpuExperts, isSplit, cardLayers = [], isCacheInSystem }: PlacesFit,
-  { context, batch, cacheDtype }: Serving['setting'],
-): string {
-  const type = CACHE_TYPES[cacheDtype];
-  return [
-    `-ngl ${gpuLayers}`,
-    ...(gpuLayers > 0 && cpuExperts > 0 ? [`--n-cpu-moe ${cpuExperts}`] : []),
-    ...(isCacheInSystem ? ['-nkvo'] : []),
-    ...(isSplit ? [`-ts ${cardLayers.join(',')}`] : []),
-    `-c ${batch * context}`,
-    ...(batch > 1 ? [`-np ${batch}`] : []),
-    ...(type ? [`-ctk ${type} -ctv ${type}`] : []),
-  ].join(' ');
-}
+const llamaText = (places: PlacesFit, setting: Serving['setting']): string =>
+  llamaFlags({ setting, sequences: setting.batch, places })
+    .map(({ short, value }) => (value === undefined ? `-${short}` : `-${short} ${value}`))
+    .join(' ');
 
 /** Details of a model in several places. */
 export function placesBlocks(places: PlacesFit, { cluster }: Serving['setting']): Block[] {

@@ -1,0 +1,33 @@
+/** A model as other programs name it: a repository of the hub, or a folder with its weights. */
+import path from 'node:path';
+import { isCheckpointPath, locateModel } from '../../input/model-input/locate.js';
+import { ownRepository } from '../../input/published/published-models.js';
+
+/** The name of a model for other programs. */
+export interface EmittedModel {
+  /** Repository, folder or file; a placeholder where no weights are known. */
+  readonly name: string;
+  /** What the placeholder stands for; absent where there is none. */
+  readonly note?: string;
+}
+
+/** Word for weights that the user has to name. */
+const PLACEHOLDER = 'MODEL';
+
+/** @param file Model as the user wrote it: a preset, `hf:OWNER/NAME`, or a path. */
+export function emittedModel(file: string): EmittedModel {
+  if (file.startsWith('hf:')) return { name: file.slice(3) };
+  const { kind } = locateModel(file);
+  const name = kind === 'checkpoint' || kind === 'config' ? weightsAt(file) : ownRepository(file);
+  return name === undefined
+    ? { name: PLACEHOLDER, note: `${PLACEHOLDER}: a folder with the weights of ${file}` }
+    : { name };
+}
+
+/** The place of weights as programs name it; undefined for a config that only this program reads. */
+function weightsAt(file: string): string | undefined {
+  const isPart = /^config\.json$|\.safetensors(?:\.index\.json)?$/.test(path.basename(file));
+  if (!isPart && !isCheckpointPath(file) && path.extname(file) !== '') return undefined;
+  const place = isPart ? path.dirname(file) : file;
+  return place.startsWith('-') ? `./${place}` : place;
+}

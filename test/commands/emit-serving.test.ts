@@ -1,0 +1,57 @@
+import { describe, expect, it } from 'vitest';
+import { runHere } from '../run-here.js';
+
+const answerOf = async (line: string) => (await runHere(['fit', ...line.split(' '), '-q'])).stdout;
+
+describe('minimind fit --emit llama-server', () => {
+  it.each([
+    ['llama-3.1-70b --gpu 5090+3090 --dtype q4_k_m', /--tensor-split 60,21 /],
+    ['llama-3.1-8b --gpu 4xa100 --tensor-split 3,1,1,1 --dtype q4_k_m', /--tensor-split 17,5,6,5 /],
+    ['qwen3-235b-a22b --gpu 4090+3090 --ram 192GB --dtype q4_k_m', /--tensor-split 80,15 /],
+  ])('divides the layers as the answer of the same line: %s', async (line, split) => {
+    const text = await answerOf(`${line} --emit llama-server`);
+    expect(text).toMatch(split);
+    expect(text).toContain('--split-mode layer');
+    const [, flags] = /llama\.cpp +(.*)/.exec(await answerOf(line)) ?? [];
+    const [, layers] = /-ts (\S+)/.exec(flags ?? '') ?? [];
+    expect(text).toContain(`--tensor-split ${layers} `);
+  });
+
+  it('names all cards, and the system memory that it needs', async () => {
+    expect(
+      await answerOf('llama-3.1-70b --gpu 5090+3090 --dtype q4_k_m --emit llama-server'),
+    ).toContain('# fits on 1 × NVIDIA GeForce RTX 5090 + 1 × NVIDIA GeForce RTX 3090: ');
+    expect(await answerOf('llama-3.1-70b --gpu 4090 --dtype q4_k_m --emit llama-server')).toMatch(
+      /^# fits on 1 × NVIDIA GeForce RTX 4090 and [\d.]+ GB of system memory: /m,
+    );
+  });
+
+  it.each(['q8_0', 'q4_0'])('writes a cache in %s, which needs flash attention', async (type) => {
+    const text = await answerOf(
+      `llama-3.1-8b --gpu 4090 --cache-dtype ${type} --emit llama-server`,
+    );
+    expect(text).toContain(`--cache-type-k ${type}`);
+    expect(text).toContain(`--cache-type-v ${type}`);
+    expect(text).toContain('--flash-attn on');
+    expect(text).not.toContain('no counterpart');
+  });
+
+  it('leaves the cache of 16 bits to llama.cpp, and keeps it in system memory if asked', async () => {
+    const line = 'llama-3.1-8b --gpu 4060 --dtype q4_k_m';
+    expect(await answerOf(`${line} --emit llama-server`)).not.toMatch(
+      /cache-type|flash-attn|kv-offload/,
+    );
+    expect(await answerOf(`${line} --offload cache --emit llama-server`)).toContain(
+      '--no-kv-offload',
+    );
+  });
+});
+
+describe('minimind fit --emit vllm and sglang', () => {
+  it.each(['vllm', 'sglang'])('%s: has no weights in system memory', async (name) => {
+    for (const ram of ['', ' --ram 192GB']) {
+      const text = await answerOf(`llama-3.1-70b --gpu 4090${ram} --emit ${name}`);
+      expect(text).toContain('# does not fit on 1 × NVIDIA GeForce RTX 4090 (estimate)');
+    }
+  });
+});
