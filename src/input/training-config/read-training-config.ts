@@ -29,13 +29,15 @@ import { unknownKeyProblem } from './unknown-keys.js';
  */
 export async function trainingConfigIn(file: string): Promise<TrainingConfig | undefined> {
   if (!mayBeTrainingConfig(file)) return undefined;
+  let found: Recognised | undefined;
   try {
-    return await read(file, true);
+    found = await recognisedIn(file, true);
   } catch (error) {
     // The reader of models has the message for a file of its own; one in TOML or a script is none.
     if (error instanceof UserError && /\.(?:ya?ml|json)$/i.test(file)) return undefined;
     throw error;
   }
+  return found && configOf(found.document, found.name);
 }
 
 /**
@@ -43,20 +45,25 @@ export async function trainingConfigIn(file: string): Promise<TrainingConfig | u
  * @throws UserError for a file that cannot be read, or is none.
  */
 export async function readTrainingConfig(file: string): Promise<TrainingConfig> {
-  const config = await read(file, false);
-  if (config) return config;
+  const found = await recognisedIn(file, false);
+  if (found) return configOf(found.document, found.name);
   throw usageError(
-    `${escapeText(file)} is not a config of a training that is known`,
+    `${escapeText(file)} is not a training config of a known program`,
     `expected one of ${[...new Set(Object.values(TRAINING_PROGRAMS).map(({ title }) => title))].join(', ')}`,
   );
 }
 
-async function read(file: string, isFound: boolean): Promise<TrainingConfig | undefined> {
+/** A file with the program whose config it is. */
+interface Recognised {
+  readonly document: ConfigDocument;
+  readonly name: TrainingProgramName;
+}
+
+async function recognisedIn(file: string, isFound: boolean): Promise<Recognised | undefined> {
   const text = await textOf(file, isFound);
-  const documents = await documentsOf(text, file);
-  for (const document of documents) {
+  for (const document of await documentsOf(text, file)) {
     const name = recognised(document);
-    if (name !== undefined) return configOf(document, name);
+    if (name !== undefined) return { document, name };
   }
   return undefined;
 }

@@ -216,9 +216,19 @@ describe('training configs of other programs', () => {
       ),
     ).toBeUndefined();
     expect(await trainingConfigIn('package.json')).toBeUndefined();
-    await expect(readTrainingConfig('package.json')).rejects.toThrow('not a config of a training');
+    await expect(readTrainingConfig('package.json')).rejects.toThrow(
+      'is not a training config of a known program',
+    );
     await expect(readTrainingConfig('nothing.yaml')).rejects.toThrow('there is no file');
     await expect(readTrainingConfig('train.py')).rejects.toThrow('is Python, which is not run');
+  });
+
+  it('blames the file of DeepSpeed for its own mistakes', async () => {
+    const file = written('lf.yaml', 'base_model: a/b\nsequence_len: 8\ndeepspeed: dsb.json\n');
+    writeFileSync(path.join(path.dirname(file), 'dsb.json'), '{"zero_optimization": {"stage": }');
+    for (const reader of [readTrainingConfig, trainingConfigIn]) {
+      await expect(reader(file)).rejects.toThrow(/dsb\.json is not valid/);
+    }
   });
 
   describe('hostile files', () => {
