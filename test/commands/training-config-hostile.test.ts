@@ -78,6 +78,13 @@ describe('a hostile training config', () => {
     expect((await answered(file)).code).toBe(0);
   });
 
+  it('fails validate by a value that no training has', async () => {
+    const { file } = axolotl('llama-3.2-1b', 'gradient_accumulation_steps: four\n');
+    const { stdout, stderr, code } = await runHere(['validate', file]);
+    expect(code).toBe(1);
+    expect(stdout + stderr).toContain('expected an integer of at least 1, found "four"');
+  });
+
   it('gives only flags with their values, whatever its keys hold', async () => {
     const values = [
       ...['--output=x.html', '-', '--', ' --json', 'a --output=x', '\n--output=x', '=', 'a,--json'],

@@ -171,14 +171,13 @@ async function configOf(
       if (value === null || value === undefined) continue;
       const meaning = row.read(value, document.value);
       if (meaning === undefined) {
-        problems.push({
-          severity: 'warning',
-          ...document.locate(at),
-          path: formatPath(at),
-          message: `${describeValue(value)} is not counted`,
-          suggestion: 'the figures are those without it',
-        });
+        const place = { ...document.locate(at), path: formatPath(at) };
+        problems.push({ ...place, ...withoutMeaning(value, row.expected) });
         continue;
+      }
+      if (value === AUTO && Object.keys(meaning).length === 0) {
+        const { key, ...line } = placed(at);
+        ignored.push({ ...line, key: `${key} (${quote(AUTO)}: from the trainer)` });
       }
       for (const [field, each] of Object.entries(meaning)) {
         run[field] = each;
@@ -240,6 +239,23 @@ async function configOf(
     placeOf,
   };
 }
+
+/** A value that the trainer of a file chooses. */
+const AUTO = 'auto';
+
+/** A value that is impossible, or that is possible and not counted. */
+const withoutMeaning = (value: unknown, expected: string | undefined) =>
+  expected === undefined || value === AUTO
+    ? ({
+        severity: 'warning',
+        message: `${describeValue(value)} is not counted`,
+        suggestion: 'the figures are those without it',
+      } as const)
+    : ({
+        severity: 'error',
+        message: `expected ${expected}, found ${describeValue(value)}`,
+        suggestion: 'correct it, or leave the key out',
+      } as const);
 
 /** A value that switches something off, or leaves it to the program. */
 const isOff = (value: unknown): boolean =>
