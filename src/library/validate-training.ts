@@ -7,7 +7,7 @@ import { invalidConfig } from '../config/document-problems.js';
 import type { ModelFile, ModelLoadOptions } from '../input/model-input/model-file.js';
 import { loadModelFile } from '../input/model-input/read-model-file.js';
 import { headsNotDivided } from '../input/training-config/findings.js';
-import { modelOfConfig } from '../input/training-config/model-of-config.js';
+import { modelOfConfig, modelProblem } from '../input/training-config/model-of-config.js';
 import { trainingConfigIn } from '../input/training-config/read-training-config.js';
 import type { TrainingConfig } from '../input/training-config/training-config.js';
 import type { RunField } from '../input/training-config/training-run.js';
@@ -34,8 +34,9 @@ export async function validTraining(
       'leave it out',
     );
   }
-  const loaded = await modelIn(config);
-  const all = [...config.problems, ...modelProblems(config, loaded)];
+  const unread = modelProblem(config);
+  const loaded = unread ? undefined : await modelIn(config);
+  const all = [...config.problems, ...(unread ? [unread] : modelProblems(config, loaded))];
   const problems = strict ? all.map((each) => ({ ...each, severity: 'error' as const })) : all;
   const errors = problems.filter(({ severity }) => severity === 'error').length;
   if (errors > 0) throw invalidConfig(path, problems, errors);

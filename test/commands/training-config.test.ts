@@ -88,12 +88,41 @@ describe('a training config in fit, train-plan and validate', () => {
     });
   });
 
-  it('names what a file of DeepSpeed and a section of FSDP hold and fit does not count', async () => {
+  it('counts the optimizer in system memory where the state is divided', async () => {
     const line = ['fit', `${FILES}/axolotl-mistakes.yaml`, '--context', '4096', '--gpu', '8xh100'];
     const { trainingConfig, training } = await json(...line);
-    expect(training.setting).toMatchObject({ zero: 2, trainTokens: 100 * 4 * 8 * 4096 });
+    expect(training.setting).toMatchObject({
+      zero: 2,
+      trainTokens: 100 * 4 * 8 * 4096,
+      offload: { part: 'optimizer' },
+    });
     const keys = trainingConfig.notCounted.map(({ key }: { key: string }) => key);
-    expect(keys).toContain('deepspeed (optimizer in system memory)');
+    expect(keys).not.toContain('deepspeed (optimizer in system memory)');
+    // Each replica would keep all of the optimizer.
+    const undivided = await json(...line, '--zero', '0');
+    expect(undivided.training.setting.offload).toBeUndefined();
+    expect(undivided.trainingConfig.notCounted.map(({ key }: { key: string }) => key)).toContain(
+      'deepspeed (optimizer in system memory)',
+    );
+  });
+
+  it('counts adapters with the division of the file or the flag', async () => {
+    const line = ['fit', 'llama-3.1-8b', '--gpu', '4x4090', '--for', 'lora'];
+    const weights = async (...more: string[]) => {
+      const { adapters } = await json(...line, ...more);
+      return [adapters.setting.zero, Number(adapters.fit.frozen.value)];
+    };
+    const [, divided] = await weights();
+    const whole = 2 * 8_030_261_248;
+    expect(await weights()).toEqual([3, whole / 4]);
+    expect(await weights('--zero', '0')).toEqual([0, whole]);
+    // LLaMA-Factory without DeepSpeed and FSDP: DistributedDataParallel.
+    const config = ['--training-config', `${FILES}/llama-factory.yaml`];
+    expect((await weights(...config))[0]).toBe(0);
+    expect(await weights(...config, '--zero', '3')).toEqual([3, divided]);
+    const { stdout } = await runHere([...line, ...config]);
+    expect(stdout).toMatch(/recompute, DDP\n/);
+    expect((await runHere(line)).stdout).toMatch(/recompute, ZeRO-3\n/);
   });
 
   it('is planned by train-plan, and its mistakes have the line of the file', async () => {

@@ -97,7 +97,7 @@ export abstract class TrainingCommand extends BaseCommand {
         ? []
         : texts,
     );
-    return [...(own === undefined ? [] : [own.reference]), ...flagWords, ...texts];
+    return [...(own === undefined ? [] : [asArgument(own.reference)]), ...flagWords, ...texts];
   }
 
   #withoutModel({ file, program }: TrainingConfig): Error {
@@ -200,6 +200,10 @@ export abstract class TrainingCommand extends BaseCommand {
     return result;
   }
 }
+
+/** A reference as a word that is no flag: the path of a file can begin with a hyphen. */
+const asArgument = (reference: string): string =>
+  reference.startsWith('-') ? `./${reference}` : reference;
 
 /** Value of a flag with its word: `--name value` or `--name=value`. */
 const valueOfWord = ([first = '', second]: readonly string[]): string =>

@@ -1,5 +1,6 @@
 /** Lines about the config of a training, for a terminal. */
 
+import { counted as countedText } from '../../base/text/words.js';
 import type { TrainingConfigAnswer } from '../../input/training-config/training-answer.js';
 import type { PlacedKey } from '../../input/training-config/training-config.js';
 
@@ -18,7 +19,7 @@ export function trainingNotes({
 }: TrainingConfigAnswer): string[] {
   const whose = model === null ? '' : ` of ${model}`;
   return [
-    `${file}: a training${whose} with ${program} (keys of ${version}); ${counted.length} keys counted`,
+    `${file}: a training${whose} with ${program} (keys of ${version}); ${countedText(counted.length, 'key')} counted`,
     ...(notCounted.length > 0 ? [`  not counted: ${namesOf(notCounted)}`] : []),
     ...(ignored.length > 0 ? [`  ignored: ${namesOf(ignored)}`] : []),
   ];

@@ -1,9 +1,14 @@
 /** The settings of a training as flags of `fit` and `train-plan`. */
 
+import { SHARDINGS } from '../../estimate/fit/training/training-setting.js';
 import { parseSchedule } from '../../estimate/training/schedules.js';
 import { gpusOf, replicasOf } from '../../input/training-config/findings.js';
 import type { TrainingConfig } from '../../input/training-config/training-config.js';
-import type { RunField, TrainingRun } from '../../input/training-config/training-run.js';
+import type {
+  RunField,
+  StateDivision,
+  TrainingRun,
+} from '../../input/training-config/training-run.js';
 import type { Precision } from '../../model/budget/optimizers.js';
 
 /** Commands that count a training. */
@@ -27,7 +32,7 @@ const EXCLUSIVE: readonly (readonly string[])[] = [
 /** Flags of `fit` that count only on named hardware. */
 const OF_HARDWARE: ReadonlySet<string> = new Set([
   ...['gpus', 'tensor-parallel', 'pipeline-parallel', 'sequence-parallel', 'zero'],
-  ...['global-batch', 'accumulation', 'train-tokens'],
+  ...['global-batch', 'accumulation', 'train-tokens', 'offload'],
 ]);
 
 /** What the command line says beside the config. */
@@ -106,14 +111,15 @@ const LAUNCHERS: ReadonlySet<string> = new Set(['accelerate', 'deepspeed']);
 
 function fitWords({ run: whole, given, name }: TrainingConfig, line: LineFacts): TrainingWord[] {
   const run = onLine(whole, line);
-  const { kind = 'training', tensorParallel = 1, pipelineParallel = 1, context } = run;
+  const { kind: own = 'training', tensorParallel = 1, pipelineParallel = 1, context } = run;
+  const kind = line.textOf('for') ?? own;
   const isAdapter = kind !== 'training';
   const isLauncher = LAUNCHERS.has(name);
   const { targets } = run;
   const gpus = line.gpus === undefined ? gpusOf(run) : undefined;
   const tokens = trainTokensOf(run);
   return present([
-    word('for', kind, 'kind'),
+    word('for', own, 'kind'),
     word('micro-batch', run.microBatch, 'microBatch'),
     word('context', context, 'context'),
     isLauncher && given.bf16 === undefined && given.fp16 === undefined
@@ -126,7 +132,11 @@ function fitWords({ run: whole, given, name }: TrainingConfig, line: LineFacts):
     isAdapter && targets && targets[0] !== 'all'
       ? word('targets', targets.join(','), 'targets')
       : undefined,
-    word('zero', run.division === '0' ? undefined : run.division, 'division'),
+    // Adapters are divided by default here, so that no division is said too.
+    isAdapter && !isLauncher
+      ? word('zero', run.division ?? '0', 'division')
+      : word('zero', run.division === '0' ? undefined : run.division, 'division'),
+    isAdapter ? undefined : offloadWord(run, line),
     tensorParallel > 1 ? word('tensor-parallel', tensorParallel, 'tensorParallel') : undefined,
     pipelineParallel > 1
       ? word('pipeline-parallel', pipelineParallel, 'pipelineParallel')
@@ -143,6 +153,21 @@ function fitWords({ run: whole, given, name }: TrainingConfig, line: LineFacts):
     word('gpus', gpus, 'gpus', 'dataParallel'),
     isAdapter ? undefined : word('train-tokens', tokens, 'steps', 'tokens', 'samples'),
   ]);
+}
+
+/**
+ * What is in system memory, where the division of the line allows it: ZeRO-Offload is for divided state. Parameters there
+ * have their optimizer there too.
+ */
+function offloadWord(run: TrainingRun, { textOf, gpus = gpusOf(run) }: LineFacts): Word {
+  const { offloadOptimizer, offloadParameters, division = '0' } = run;
+  if (!offloadOptimizer) return undefined;
+  const { zero } = SHARDINGS[(textOf('zero') ?? division) as StateDivision] ?? SHARDINGS[0];
+  const isAlone = (gpus ?? 1) === 1;
+  if (offloadParameters && (isAlone || zero === 3)) {
+    return word('offload', 'parameters', 'offloadOptimizer', 'offloadParameters');
+  }
+  return isAlone || zero > 0 ? word('offload', 'optimizer', 'offloadOptimizer') : undefined;
 }
 
 /** Sequences of an optimizer step on all GPUs; undefined where their number is not known. */

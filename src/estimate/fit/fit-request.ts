@@ -31,6 +31,7 @@ import { runtimeSetting } from './serving/throughput/runtimes.js';
 import type { Batching } from './serving/throughput/simulation.js';
 import { USUAL_SPEED } from './serving/throughput/throughput.js';
 import { usualFormat, WEIGHT_DTYPES, type WeightDtype } from './serving/weight-types.js';
+import { ADAPTER_DIVISION } from './training/lora.js';
 import { SHARDINGS, type Sharding, type TrainingFitSetting } from './training/training-setting.js';
 
 /** Tokens that a draft model makes for a step (vLLM, speculative decoding: num_speculative_tokens 5). */
@@ -434,6 +435,8 @@ export function fitRequestOf(
         ...training.setting,
         recompute: options.recompute ?? 'full',
         offload: undefined,
+        // Beside a training they show what is possible, whatever divides that.
+        ...((options.zero === undefined || purposeOf(options) === 'training') && ADAPTER_DIVISION),
       },
     },
     serving:

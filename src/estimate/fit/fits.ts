@@ -201,7 +201,9 @@ function adaptersOf(
   const base = purpose === 'qlora' ? QLORA_BASE : undefined;
   const fit = loraOn(model, setting, base);
   const remedies = fit.verdict === 'fits' ? [] : adapterRemedies(model, setting, fit, base);
-  return { setting, contextOrigin, fit, remedies };
+  // One GPU divides nothing.
+  const counted = setting.cluster.gpus === 1 ? { ...setting, zero: 0 as const } : setting;
+  return { setting: counted, contextOrigin, fit, remedies };
 }
 
 function trainingOf(

@@ -10,6 +10,8 @@ export interface KeyRow {
   /** `train.micro_batch_size`. */
   readonly key: string;
   read(value: unknown, document: Readonly<Record<string, unknown>>): Meaning;
+  /** What every program expects of it, where a value without a meaning is a mistake: `a number of at least 0`. */
+  readonly expected?: string;
   /** Value in a config of a training; undefined where it has none. Without it, the key is only read. */
   write?(run: TrainingRun): unknown;
 }
@@ -71,6 +73,7 @@ export const count = (key: string, field: FieldOf<number>): KeyRow => ({
     if (number === 0 || number === -1) return {};
     return Number.isSafeInteger(number) && number > 0 ? { [field]: number } : undefined;
   },
+  expected: 'an integer of at least 1',
   write: (run) => run[field],
 });
 
@@ -87,7 +90,10 @@ export const switchedOn = (key: string, field: FieldOf<boolean>): KeyRow => ({
 });
 
 /** Another name of a key, which is only read. */
-export const alias = (name: string, { read }: KeyRow): KeyRow => ({ key: name, read });
+export const alias = (name: string, { write: _, ...row }: KeyRow): KeyRow => ({
+  ...row,
+  key: name,
+});
 
 /** A key with a number from 0. */
 export const amount = (key: string, field: FieldOf<number>): KeyRow => ({
@@ -96,6 +102,7 @@ export const amount = (key: string, field: FieldOf<number>): KeyRow => ({
     const number = numberOf(value);
     return number !== undefined && number >= 0 ? { [field]: number } : undefined;
   },
+  expected: 'a number of at least 0',
   write: (run) => run[field],
 });
 

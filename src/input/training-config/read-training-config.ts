@@ -29,13 +29,15 @@ import { unknownKeyProblem } from './unknown-keys.js';
  */
 export async function trainingConfigIn(file: string): Promise<TrainingConfig | undefined> {
   if (!mayBeTrainingConfig(file)) return undefined;
+  let found: Recognised | undefined;
   try {
-    return await read(file, true);
+    found = await recognisedIn(file, true);
   } catch (error) {
     // The reader of models has the message for a file of its own; one in TOML or a script is none.
     if (error instanceof UserError && /\.(?:ya?ml|json)$/i.test(file)) return undefined;
     throw error;
   }
+  return found && configOf(found.document, found.name);
 }
 
 /**
@@ -43,20 +45,25 @@ export async function trainingConfigIn(file: string): Promise<TrainingConfig | u
  * @throws UserError for a file that cannot be read, or is none.
  */
 export async function readTrainingConfig(file: string): Promise<TrainingConfig> {
-  const config = await read(file, false);
-  if (config) return config;
+  const found = await recognisedIn(file, false);
+  if (found) return configOf(found.document, found.name);
   throw usageError(
-    `${escapeText(file)} is not a config of a training that is known`,
+    `${escapeText(file)} is not a training config of a known program`,
     `expected one of ${[...new Set(Object.values(TRAINING_PROGRAMS).map(({ title }) => title))].join(', ')}`,
   );
 }
 
-async function read(file: string, isFound: boolean): Promise<TrainingConfig | undefined> {
+/** A file with the program whose config it is. */
+interface Recognised {
+  readonly document: ConfigDocument;
+  readonly name: TrainingProgramName;
+}
+
+async function recognisedIn(file: string, isFound: boolean): Promise<Recognised | undefined> {
   const text = await textOf(file, isFound);
-  const documents = await documentsOf(text, file);
-  for (const document of documents) {
+  for (const document of await documentsOf(text, file)) {
     const name = recognised(document);
-    if (name !== undefined) return configOf(document, name);
+    if (name !== undefined) return { document, name };
   }
   return undefined;
 }
@@ -164,14 +171,13 @@ async function configOf(
       if (value === null || value === undefined) continue;
       const meaning = row.read(value, document.value);
       if (meaning === undefined) {
-        problems.push({
-          severity: 'warning',
-          ...document.locate(at),
-          path: formatPath(at),
-          message: `${describeValue(value)} is not counted`,
-          suggestion: 'the figures are those without it',
-        });
+        const place = { ...document.locate(at), path: formatPath(at) };
+        problems.push({ ...place, ...withoutMeaning(value, row.expected) });
         continue;
+      }
+      if (value === AUTO && Object.keys(meaning).length === 0) {
+        const { key, ...line } = placed(at);
+        ignored.push({ ...line, key: `${key} (${quote(AUTO)}: from the trainer)` });
       }
       for (const [field, each] of Object.entries(meaning)) {
         run[field] = each;
@@ -233,6 +239,23 @@ async function configOf(
     placeOf,
   };
 }
+
+/** A value that the trainer of a file chooses. */
+const AUTO = 'auto';
+
+/** A value that is impossible, or that is possible and not counted. */
+const withoutMeaning = (value: unknown, expected: string | undefined) =>
+  expected === undefined || value === AUTO
+    ? ({
+        severity: 'warning',
+        message: `${describeValue(value)} is not counted`,
+        suggestion: 'the figures are those without it',
+      } as const)
+    : ({
+        severity: 'error',
+        message: `expected ${expected}, found ${describeValue(value)}`,
+        suggestion: 'correct it, or leave the key out',
+      } as const);
 
 /** A value that switches something off, or leaves it to the program. */
 const isOff = (value: unknown): boolean =>

@@ -40,6 +40,7 @@ import {
 } from './fit-serving.js';
 import type { Training } from './fit-training.js';
 import {
+  adapterDivision,
   changedSettings,
   changesText,
   loraText,
@@ -188,7 +189,8 @@ function adapterFacts({ setting, contextOrigin, fit, remedies }: AdaptersFit): F
       text:
         `rank ${fit.rank}${fit.targets ? ` on ${fit.targets.join(', ')}` : ''}, ${precisionText(precision)}, ` +
         `${formatSequences(microBatch, context)}${contextText(contextOrigin)}` +
-        `${recompute === 'none' ? '' : `, ${recompute} recompute`}`,
+        `${recompute === 'none' ? '' : `, ${recompute} recompute`}` +
+        `${setting.cluster.gpus > 1 ? `, ${adapterDivision(setting)}` : ''}`,
     },
     {
       name: 'memory',

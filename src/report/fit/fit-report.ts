@@ -18,6 +18,7 @@ import type {
   LoadMet,
   ServingLoad,
 } from '../../estimate/fit/serving/throughput/arrivals.js';
+import { ADAPTER_DIVISION } from '../../estimate/fit/training/lora.js';
 import type { Gpu, GpuMachine, Hardware, Link, PeakDtype } from '../../estimate/hardware/gpu.js';
 import type { MachineProfile } from '../../estimate/hardware/machine-profile.js';
 import type { Quantity } from '../../model/budget/figure.js';
@@ -70,8 +71,16 @@ export function fitReport(result: FitResult, { explain, argv }: FitReportOptions
       ...(training && !serving?.places?.isAsked
         ? [
             ...trainingBlocks(training),
-            ...loraBlocks(training, training.lora, 'LoRA'),
-            ...loraBlocks(training, training.qlora, 'QLoRA'),
+            ...loraBlocks(
+              { setting: { ...training.setting, ...ADAPTER_DIVISION } },
+              training.lora,
+              'LoRA',
+            ),
+            ...loraBlocks(
+              { setting: { ...training.setting, ...ADAPTER_DIVISION } },
+              training.qlora,
+              'QLoRA',
+            ),
           ]
         : []),
       ...(adapters

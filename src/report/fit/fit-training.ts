@@ -231,12 +231,18 @@ export function loraBlocks(
     noteOf(
       `Adapters of rank ${lora.rank} on ${lora.targets?.join(', ') ?? 'each product inside the blocks'}: ${shortCount(Number(adapters.value))} parameters. ` +
         `The weights of the model are frozen. Recomputation ${lora.recompute}` +
-        `${setting.cluster.gpus > 1 ? ', ZeRO-3' : ''}.`,
+        `${setting.cluster.gpus > 1 ? `, ${adapterDivision(setting)}` : ''}.`,
     ),
     memoryTable(setting.cluster.gpu.kind, loraMemory(lora)),
     ...(apart ? [noteOf(PEAK)] : []),
   ];
 }
+
+/** How GPUs divide a training of adapters. */
+export const adapterDivision = ({ zero, hybrid }: Training['setting']): string => {
+  if (zero === 0) return 'DDP';
+  return hybrid ? 'HSDP' : `ZeRO-${zero}`;
+};
 
 export function loraMemory(lora: ClusterLora): UsedMemory {
   const { frozen, parts, kept, workspaceParts, total, capacity } = lora;

@@ -216,9 +216,48 @@ describe('training configs of other programs', () => {
       ),
     ).toBeUndefined();
     expect(await trainingConfigIn('package.json')).toBeUndefined();
-    await expect(readTrainingConfig('package.json')).rejects.toThrow('not a config of a training');
+    await expect(readTrainingConfig('package.json')).rejects.toThrow(
+      'is not a training config of a known program',
+    );
     await expect(readTrainingConfig('nothing.yaml')).rejects.toThrow('there is no file');
     await expect(readTrainingConfig('train.py')).rejects.toThrow('is Python, which is not run');
+  });
+
+  it('tells impossible values from those that are not counted', async () => {
+    const values = [
+      ['micro_batch_size', '-3', 'error', 'expected an integer of at least 1, found -3'],
+      ['sequence_len', '2048.5', 'error', 'expected an integer of at least 1, found 2048.5'],
+      ['max_steps', '"four"', 'error', 'expected an integer of at least 1, found "four"'],
+      ['learning_rate', '-1e-4', 'error', 'expected a number of at least 0, found -0.0001'],
+      ['gradient_accumulation_steps', 'auto', 'warning', '"auto" is not counted'],
+      ['optimizer', 'came_pytorch', 'warning', '"came_pytorch" is not counted'],
+    ];
+    for (const [key = '', value, severity, message] of values) {
+      const file = written('a.yaml', `base_model: x/y\ndatasets: []\n${key}: ${value}\n`);
+      const { problems } = await readTrainingConfig(file);
+      expect(problems).toMatchObject([{ line: 3, path: key, severity, message }]);
+    }
+  });
+
+  it('says which values of DeepSpeed are those of the trainer', async () => {
+    const file = written(
+      'ds.json',
+      '{"zero_optimization": {"stage": 2},\n"gradient_accumulation_steps": "auto", "bf16": {"enabled": "auto"}}',
+    );
+    const { problems, ignored } = await readTrainingConfig(file);
+    expect(problems).toEqual([]);
+    expect(ignored).toEqual([
+      { key: 'gradient_accumulation_steps ("auto": from the trainer)', line: 2 },
+      { key: 'bf16.enabled ("auto": from the trainer)', line: 2 },
+    ]);
+  });
+
+  it('blames the file of DeepSpeed for its own mistakes', async () => {
+    const file = written('lf.yaml', 'base_model: a/b\nsequence_len: 8\ndeepspeed: dsb.json\n');
+    writeFileSync(path.join(path.dirname(file), 'dsb.json'), '{"zero_optimization": {"stage": }');
+    for (const reader of [readTrainingConfig, trainingConfigIn]) {
+      await expect(reader(file)).rejects.toThrow(/dsb\.json is not valid/);
+    }
   });
 
   describe('hostile files', () => {

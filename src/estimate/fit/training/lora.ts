@@ -90,9 +90,14 @@ export interface ClusterLora extends ClusterLoraMemory {
   readonly step?: StepTime;
 }
 
-/** The GPUs divide all state, and each step is one micro-batch. */
-const asReplicas = (setting: TrainingFitSetting) =>
-  ({ ...setting, zero: 3, globalBatchTokens: undefined }) as const;
+/** Division of adapters unless another one is asked for: GPUs divide all state. */
+export const ADAPTER_DIVISION = { zero: 3, hybrid: undefined } as const;
+
+/** Each step is one micro-batch. */
+const asReplicas = (setting: TrainingFitSetting): TrainingFitSetting => ({
+  ...setting,
+  globalBatchTokens: undefined,
+});
 
 /**
  * Memory of adapters on the GPUs of `setting`, the fewest on which they fit, and the time of a step.
@@ -112,7 +117,7 @@ export function loraOn(
 }
 
 /**
- * Memory of adapters on the GPUs of `setting`, and the fewest on which they fit. The GPUs divide all state (ZeRO-3).
+ * Memory of adapters on the GPUs of `setting`, and the fewest on which they fit. They divide what `setting.zero` says.
  * @throws UserError when the model cannot be trained as requested.
  */
 export function loraMemoryOn(
