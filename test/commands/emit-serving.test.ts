@@ -55,3 +55,29 @@ describe('minimind fit --emit vllm and sglang', () => {
     }
   });
 });
+
+describe('servers of a plan', () => {
+  it('are one for each replica', async () => {
+    for (const name of ['llama-server', 'vllm', 'sglang']) {
+      const text = await answerOf(`llama-3.1-8b --gpu 2x4090 --users 4 --emit ${name}`);
+      expect(text).toContain('2 replicas: start one server on the GPUs of each');
+    }
+    const one = await answerOf('llama-3.1-8b --gpu 2x4090 --users 4 --emit llama-server');
+    expect(one).toContain('--parallel 2 ');
+    expect(one).not.toContain('tensor-split');
+  });
+
+  it("say what vLLM needs on Apple's chips", async () => {
+    expect(await answerOf('llama-3.1-8b --gpu m3-max --emit vllm')).toContain(
+      'only with its plugin vllm-metal',
+    );
+  });
+});
+
+it('shows invisible characters of a script in quotes', async () => {
+  const { shellText } = await import('../../src/estimate/emit/emit-text.js');
+  expect(shellText([], ['vllm', 'serve', 'e\u001b[31m'], [])).toBe(
+    "#!/bin/bash\nvllm serve $'e\\x1b[31m'\n",
+  );
+  expect(shellText([], ['vllm', 'serve', "it's"], [])).toBe("#!/bin/sh\nvllm serve 'it'\\''s'\n");
+});

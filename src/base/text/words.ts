@@ -109,8 +109,15 @@ const UNQUOTED = isWindows ? /^[\w@%+=:,./\\-]+$/ : /^[\w@%+=:,./-]+$/;
 export function shellWord(text: string): string {
   if (UNQUOTED.test(text)) return text;
   if (isWindows) return `"${text}"`;
-  return printable(text) === text ? posixWord(text) : ansiQuoted(text);
+  return scriptWord(text);
 }
+
+/** A word of a script, whose language does not depend on this system. One that `isAnsi` is for bash, zsh and ksh. */
+export const scriptWord = (text: string): string =>
+  isAnsi(text) ? ansiQuoted(text) : posixWord(text);
+
+/** Whether a word has characters that only the quotes `$'…'` show. */
+export const isAnsi = (text: string): boolean => printable(text) !== text;
 
 /** A word of any POSIX shell, with all its characters as they are. */
 export const posixWord = (text: string): string =>

@@ -4,6 +4,7 @@ import { endingOf } from '../../base/files/file-endings.js';
 import type { EmitName, Emitted } from '../../estimate/emit/emitted.js';
 import { EMIT_PROGRAMS, emitNamesFor } from '../../estimate/emit/emitted.js';
 import { type EmittedModel, emittedModel } from '../../estimate/emit/emitted-model.js';
+import { machinesOf } from '../../estimate/emit/machines.js';
 import type { RunFacts, runOfPlan } from '../../estimate/emit/runs.js';
 import type { FitResult } from '../../estimate/fit/fits.js';
 import type { TrainPlanResult } from '../../estimate/training/plan-training.js';
@@ -71,7 +72,8 @@ export async function emittedOfFit(
   const { runOfFit } = await import('../../estimate/emit/runs.js');
   const run = runOfFit(result, { ...facts, model: model.name });
   if (run === undefined) throw new TypeError('an answer about a training without one');
-  return emitTraining(name as 'axolotl', { run, document, model }, lead);
+  const machines = machinesOf(result.cluster.gpus, result.cluster);
+  return emitTraining(name as 'axolotl', { run, document, model, machines }, lead);
 }
 
 interface PlanToEmit extends FitToEmit {
@@ -89,7 +91,12 @@ export async function emittedOfPlan(
   const { runOfPlan: asRun } = await import('../../estimate/emit/runs.js');
   const model = modelOf(facts);
   const run = asRun(result, { ...facts, model: model.name }, values, recompute);
-  return emitTraining(name as 'axolotl', { run, document, model }, leadOf('train-plan', argv));
+  const machines = machinesOf(result.size.gpus, undefined);
+  return emitTraining(
+    name as 'axolotl',
+    { run, document, model, machines },
+    leadOf('train-plan', argv),
+  );
 }
 
 /** A plan that does not fit is written all the same, and says so. Only llama.cpp has weights in system memory. */

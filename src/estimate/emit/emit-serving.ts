@@ -40,9 +40,8 @@ export function emitServing(
       : false,
     serving.setting.draft !== undefined &&
       `speculative decoding with ${serving.setting.draft.name}: its flags differ between versions`,
-    serving.users.replicas > 1 &&
-      name !== 'llama-server' &&
-      `${serving.users.replicas} replicas: start one server on the GPUs of each`,
+    replicasOf(serving) > 1 &&
+      `${replicasOf(serving)} replicas: start one server on the GPUs of each`,
   ]);
   const all = [...without, ...common];
   const { version } = EMIT_PROGRAMS[name];
@@ -58,22 +57,24 @@ export function emitServing(
   };
 }
 
-function llamaServer({ setting, places, users }: Serving, model: EmittedModel): ServerCommand {
-  const { cluster, batch, cacheDtype, weights, tensorParallel } = setting;
+function llamaServer(serving: Serving, model: EmittedModel): ServerCommand {
+  const { setting, places } = serving;
+  const { cluster, cacheDtype, weights, tensorParallel } = setting;
   const isFile = /\.gguf$/i.test(model.name);
-  const sequences = Math.max(batch, users.asked ?? 1);
+  const sequences = sequencesOf(serving);
+  const gpus = replicasOf(serving) === 1 ? cluster.gpus : tensorParallel;
   const isProcessor = cluster.gpu.kind === 'processor';
   const type = weights.dtype;
   const flags = llamaFlags({ setting, sequences, places });
   // A placement divides the layers; without one, the GPUs of a kind have equal parts.
   const split =
-    cluster.gpus === 1
+    gpus <= 1
       ? []
       : places
         ? [['split-mode', 'layer']]
         : [
             ['split-mode', tensorParallel > 1 ? 'row' : 'layer'],
-            ['tensor-split', Array(cluster.gpus).fill('1').join(',')],
+            ['tensor-split', Array(gpus).fill('1').join(',')],
           ];
   return {
     program: ['llama-server'],
@@ -137,8 +138,11 @@ function typesOf({ setting }: Serving, name: 'vllm' | 'sglang') {
 }
 
 /** Sequences of a replica at a time. */
-const sequencesOf = ({ setting, users }: Serving): number =>
-  Math.max(setting.batch, Math.ceil((users.asked ?? 1) / users.replicas));
+const sequencesOf = (serving: Serving): number =>
+  Math.max(serving.setting.batch, Math.ceil((serving.users.asked ?? 1) / replicasOf(serving)));
+
+/** Servers of the plan. A placement is one, on all GPUs. */
+const replicasOf = ({ users, places }: Serving): number => (places ? 1 : users.replicas);
 
 /** A placement that was asked for; what is only proposed is no part of the plan. */
 const placesNote = ({ places }: Serving): string | false =>
@@ -160,7 +164,12 @@ function vllm(serving: Serving, model: EmittedModel): ServerCommand {
       ...flags,
       ...(runtime?.launching === 'eager' && runtime.name === 'vllm' ? [['enforce-eager']] : []),
     ],
-    notes: present([model.note]),
+    notes: present([
+      model.note,
+      // vllm-project/vllm, docs/getting_started/installation/gpu.apple.inc.md
+      serving.setting.cluster.gpu.architecture === 'apple' &&
+        "vLLM uses the GPU of Apple's chips only with its plugin vllm-metal, and the processor without it",
+    ]),
     without: present([...without, placesNote(serving)]),
   };
 }

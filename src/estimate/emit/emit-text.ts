@@ -1,7 +1,7 @@
 /** Texts of commands and configs: shell, YAML, TOML and JSON, with comments where the language has them. */
 import { printable } from '../../base/text/escape.js';
 import { formatJson } from '../../base/text/json.js';
-import { isRecord, posixWord } from '../../base/text/words.js';
+import { isAnsi, isRecord, scriptWord } from '../../base/text/words.js';
 import { documentText } from '../../config/document.js';
 
 const comments = (lines: readonly string[]): string =>
@@ -18,8 +18,10 @@ export function shellText(
   program: readonly string[],
   flags: readonly (readonly string[])[],
 ): string {
-  const lines = [program, ...flags].map((words) => words.map(posixWord).join(' '));
-  return `#!/bin/sh\n${comments(notes)}${lines.join(' \\\n  ')}\n`;
+  const lines = [program, ...flags].map((words) => words.map(scriptWord).join(' '));
+  // Only newer shells of POSIX have the quotes of these.
+  const shell = [program, ...flags].flat().some(isAnsi) ? 'bash' : 'sh';
+  return `#!/bin/${shell}\n${comments(notes)}${lines.join(' \\\n  ')}\n`;
 }
 
 export const yamlText = (notes: readonly string[], value: Record<string, unknown>): string =>

@@ -11,6 +11,7 @@ import { asFlag, jsonText, shellText, tomlText, yamlText } from './emit-text.js'
 import type { EmitName, Emitted } from './emitted.js';
 import { EMIT_PROGRAMS } from './emitted.js';
 import type { EmittedModel } from './emitted-model.js';
+import type { Machines } from './machines.js';
 import { megatronSizes } from './megatron-sizes.js';
 
 /** Trainers whose config can be written, and the program whose keys they have. */
@@ -82,12 +83,13 @@ interface TrainingToEmit {
   readonly document: unknown;
   /** Model of the run. */
   readonly model: EmittedModel;
+  readonly machines: Machines;
 }
 
 /** @param lead First comment: the command that made it. */
 export function emitTraining(
   name: TrainerName,
-  { run, document, model }: TrainingToEmit,
+  { run, document, model, machines }: TrainingToEmit,
   lead: readonly string[],
 ): Emitted {
   const program = TRAINING_PROGRAMS[FORMS[name]];
@@ -95,6 +97,8 @@ export function emitTraining(
   const value = valueWith(asked, program);
   const sizes = name === 'megatron' ? megatronSizes(document, asked) : {};
   Object.assign(value, sizes);
+  if (name === 'megatron') Object.assign(value, megatronNeeds(value));
+  if (name === 'torchtitan') addTitanKeys(value, asked, machines);
   const hasSizes = Object.keys(sizes).length > 0;
   const back = withDefaults(settingsIn(value, program), program.defaults);
   const left = new Set(LAUNCHED[name] ?? []);
@@ -106,7 +110,8 @@ export function emitTraining(
     )
       return [];
     const own = SAME[field] ? SAME[field]?.(asked) : asked[field];
-    if (own === undefined || isUsual(field, own) || isSame(own, back[field])) return [];
+    if (own === undefined || isUsual(field, own) || isEquivalent(name, field, own, back[field]))
+      return [];
     if (field === 'accumulation' && isSame(asked.globalBatch, back.globalBatch)) return [];
     const value = typeof own === 'object' ? JSON.stringify(own) : String(own);
     const text = own === true ? FIELD_TITLES[field] : `${FIELD_TITLES[field]} ${value}`;
@@ -117,15 +122,61 @@ export function emitTraining(
     ...lead,
     `keys: ${version}`,
     ...NOTES[name](asked),
+    ...machineNotes(name, machines),
     ...present([back.model === model.name && model.note]),
     ...without.map((each) => `no counterpart: ${each}`),
   ];
   return {
     program: name,
     version,
-    text: textOf(name, value, asked, notes),
+    text: textOf(name, value, machines, notes),
     withoutCounterpart: without,
   };
+}
+
+/** Values that mean the same in a program that knows only one of them. */
+const EQUIVALENT: Partial<Record<RunField, readonly (readonly unknown[])[]>> = {
+  // The same parts of the state are divided.
+  division: [['3', 'fsdp', 'fsdp2']],
+  schedule: [
+    ['cosine', 'cosine_with_min_lr'],
+    ['linear', 'polynomial'],
+    ['constant', 'constant_with_warmup'],
+  ],
+};
+
+const isEquivalent = (name: TrainerName, field: RunField, a: unknown, b: unknown): boolean =>
+  isSame(a, b) ||
+  [...(EQUIVALENT[field] ?? []), ...(FUSED.has(name) && field === 'optimizer' ? [ADAMW] : [])].some(
+    (row) => row.includes(a) && row.includes(b),
+  );
+
+/** Programs with one AdamW, whose name does not say that it is a fused one. */
+const FUSED: ReadonlySet<TrainerName> = new Set(['megatron', 'deepspeed']);
+const ADAMW: readonly unknown[] = ['adamw', 'adamw-fused'];
+
+/** Switches that others need (arguments.py: validate_args). */
+const megatronNeeds = (value: Readonly<Record<string, unknown>>): Record<string, unknown> => ({
+  ...(value['use-torch-fsdp2'] === true && { 'no-gradient-accumulation-fusion': true }),
+  ...(value['optimizer-cpu-offload'] === true && { 'use-precision-aware-optimizer': true }),
+});
+
+/** Keys of torchtitan that depend on the machines, or that are no setting of their own. */
+function addTitanKeys(
+  value: Record<string, unknown>,
+  { division, fp8 }: TrainingRun,
+  { count }: Machines,
+): void {
+  if (division === 'hsdp' && count > 1 && isRecord(value.parallelism)) {
+    value.parallelism.data_parallel_replicate_degree = count;
+  }
+  // Its table quantize.linear.float8 has defaults for the rest (job_config.py: Float8Linear).
+  if (fp8) {
+    value.model = {
+      ...(isRecord(value.model) && value.model),
+      converters: ['quantize.linear.float8'],
+    };
+  }
 }
 
 const isSame = (a: unknown, b: unknown): boolean =>
@@ -216,7 +267,7 @@ const NOTES: Record<TrainerName, (run: TrainingRun) => string[]> = {
 function textOf(
   name: TrainerName,
   value: Record<string, unknown>,
-  { gpus = 1 }: TrainingRun,
+  machines: Machines,
   notes: readonly string[],
 ): string {
   switch (name) {
@@ -227,26 +278,32 @@ function textOf(
     case 'accelerate':
       return yamlText(notes, {
         compute_environment: 'LOCAL_MACHINE',
-        num_machines: Math.ceil(gpus / MACHINE),
+        num_machines: machines.count,
         ...value,
       });
     case 'axolotl':
       return yamlText(notes, value);
     case 'torchrun':
-      return shellText(notes, [...launcher(gpus), 'train.py'], flagsOf(value, '_'));
+      return shellText(notes, [...launcher(machines), 'train.py'], flagsOf(value, '_'));
     case 'megatron':
-      return shellText(notes, [...launcher(gpus), 'pretrain_gpt.py'], flagsOf(value, '-'));
+      return shellText(notes, [...launcher(machines), 'pretrain_gpt.py'], flagsOf(value, '-'));
   }
 }
 
-/** GPUs of a machine that a launcher starts processes for. */
-const MACHINE = 8;
-
-function launcher(gpus: number): string[] {
-  const machines = gpus > MACHINE && gpus % MACHINE === 0 ? gpus / MACHINE : 1;
-  const options = { ...(machines > 1 && { nnodes: machines }), 'nproc-per-node': gpus / machines };
+function launcher({ count, each }: Machines): string[] {
+  const options = { ...(count > 1 && { nnodes: count }), 'nproc-per-node': each };
   return ['torchrun', ...flagsOf(options, '-').flat()];
 }
+
+/** What a user adds for several machines, of which each starts the same program. */
+const SEVERAL: Partial<Record<TrainerName, string>> = {
+  torchrun: 'add, and run on each machine: rdzv-backend, rdzv-endpoint',
+  megatron: 'add, and run on each machine: rdzv-backend, rdzv-endpoint',
+  accelerate: 'add: main_process_ip, main_process_port, and the machine_rank of each machine',
+};
+
+const machineNotes = (name: TrainerName, { count, each }: Machines): string[] =>
+  count === 1 ? [] : present([`${count} machines with ${each} GPUs each (assumed)`, SEVERAL[name]]);
 
 /** Keys as flags. Megatron's switches have no value; those of TrainingArguments have one. */
 function flagsOf(value: Record<string, unknown>, style: '-' | '_'): string[][] {

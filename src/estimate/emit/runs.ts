@@ -34,7 +34,14 @@ export function runOfFit(
     setting.trainTokens === undefined
       ? undefined
       : Math.max(1, Math.round(setting.trainTokens / (accumulation * stepTokens)));
-  const { dataParallel: _, globalBatch: __, accumulation: ___, ...others } = config ?? {};
+  const {
+    dataParallel: _,
+    globalBatch: __,
+    accumulation: ___,
+    rank,
+    targets,
+    ...others
+  } = config ?? {};
   return {
     ...others,
     model,
@@ -54,7 +61,10 @@ export function runOfFit(
     optimizer: setting.optimizer,
     ...(setting.convention === 'megatron' && { float32Gradients: true }),
     ...(steps !== undefined && others.epochs === undefined && { steps }),
-    ...(isAdapter && { rank: setting.rank ?? USUAL_RANK, targets: setting.targets ?? ['all'] }),
+    ...(isAdapter && {
+      rank: setting.rank ?? rank ?? USUAL_RANK,
+      targets: setting.targets ?? targets ?? ['all'],
+    }),
   };
 }
 

@@ -16,6 +16,15 @@ import {
 import { deepspeedMeaning } from './deepspeed.js';
 import { deepspeedFileMeaning, fsdpOf, optimizerRow, warmupRow } from './shared-values.js';
 
+/** Strategies of FSDP that divide the same parts of the state (trainer_utils.py: FSDPOption). */
+const STRATEGIES: Readonly<Record<string, string>> = {
+  '2': 'shard_grad_op',
+  '3': 'full_shard',
+  fsdp: 'full_shard',
+  fsdp2: 'full_shard',
+  hsdp: 'hybrid_shard',
+};
+
 const microBatch = count('per_device_train_batch_size', 'microBatch');
 
 /** Keys of TrainingArguments. */
@@ -65,12 +74,10 @@ export const TRAINER_ROWS: readonly KeyRow[] = [
         section,
         isRecord(section) ? (section.version ?? section.fsdp_version) : undefined,
       ),
-    ({ division }) =>
-      division === 'fsdp' || division === 'fsdp2'
-        ? 'full_shard auto_wrap'
-        : division === 'hsdp'
-          ? 'hybrid_shard auto_wrap'
-          : undefined,
+    ({ division = '0', offloadParameters }) => {
+      const strategy = STRATEGIES[division];
+      return strategy && `${strategy}${offloadParameters ? ' offload' : ''} auto_wrap`;
+    },
   ),
   meaning(
     'fsdp_config',
