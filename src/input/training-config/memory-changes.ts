@@ -35,7 +35,7 @@ export function memoryChanges(
   placeOf: TrainingConfig['placeOf'],
 ): Problem[] {
   const warning = (message: string) =>
-    ({ severity: 'warning', message, suggestion: 'count it on top of the answer' }) as const;
+    ({ severity: 'warning', message, suggestion: 'allow for it in the answer' }) as const;
   const { contextParallel = 1, expertParallel = 1 } = given;
   return present<Problem>([
     ...Object.entries(CHANGES).map(([key, changeOf]) => {
