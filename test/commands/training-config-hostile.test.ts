@@ -85,6 +85,16 @@ describe('a hostile training config', () => {
     expect(stdout + stderr).toContain('expected an integer of at least 1, found "four"');
   });
 
+  it('is no answer about adapters for a method beside them', async () => {
+    const file = path.join(newFolder(), 'lf.yaml');
+    const text = 'model_name_or_path: llama-3.2-1b\nstage: sft\nfinetuning_type: freeze\n';
+    writeFileSync(file, text);
+    const { text: answer, code } = await answered(file);
+    expect(code).toBe(2);
+    expect(answer).toContain('lf.yaml:3 finetuning_type: "freeze" trains neither');
+    expect((await runHere(['validate', file])).code).toBe(0);
+  });
+
   it('gives only flags with their values, whatever its keys hold', async () => {
     const values = [
       ...['--output=x.html', '-', '--', ' --json', 'a --output=x', '\n--output=x', '=', 'a,--json'],

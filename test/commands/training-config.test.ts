@@ -207,6 +207,15 @@ describe('a training config in fit, train-plan and validate', () => {
     ]);
   });
 
+  it('names the key of the file where the question is about serving', async () => {
+    const line = ['fit', 'llama-3.1-8b', '--training-config', `${FILES}/ds-zero2.json`];
+    const { exit, message } = await json(...line, '--gpu', 'h100', '--for', 'serving');
+    expect(exit).toBe(2);
+    expect(message).toMatch(
+      /--for serving does not ask about the training of .*ds-zero2\.json:3 zero_optimization\.stage/,
+    );
+  });
+
   it('finds mistakes with validate, also those that need the model', async () => {
     const { exit, problems } = await json('validate', `${FILES}/axolotl-mistakes.yaml`);
     expect(exit).toBe(1);

@@ -82,6 +82,7 @@ export abstract class TrainingCommand extends BaseCommand {
     const line = await lineFacts(words, given);
     const command = this.id as TrainingCommandName;
     const added = trainingWordsOf(command, config, line);
+    if (command === 'fit') refuseAnotherQuestion(config, added, line);
     if (own?.note !== undefined) this.notes.push(own.note);
     const flagWords = added.map(({ flag, value }) =>
       value === undefined ? `--${flag}` : `--${flag}=${value}`,
@@ -140,10 +141,8 @@ export abstract class TrainingCommand extends BaseCommand {
     if (training === undefined) return placeOf;
     return (key) => {
       const field = Object.hasOwn(FIELDS, key) ? FIELDS[key] : undefined;
-      const { file, line, path } =
-        field && training.counted.has(field) ? training.config.placeOf(field) : {};
-      if (path === undefined) return placeOf(key);
-      return `${file}${line === undefined ? '' : `:${line}`} ${path}`;
+      const place = field && training.counted.has(field) && training.config.placeOf(field);
+      return place && place.path !== undefined ? placeText(place) : placeOf(key);
     };
   }
 
@@ -199,6 +198,30 @@ export abstract class TrainingCommand extends BaseCommand {
     await this.write(flags, text);
     return result;
   }
+}
+
+/** `a.yml:3 micro_batch_size`. */
+const placeText = ({ file, line, path }: ReturnType<TrainingConfig['placeOf']>): string =>
+  `${file}${line === undefined ? '' : `:${line}`} ${path}`;
+
+/** @throws UserError for a method that is not counted, and for a question that is not about a training. */
+function refuseAnotherQuestion(
+  config: TrainingConfig,
+  added: readonly { readonly of: readonly RunField[] }[],
+  { textOf }: LineFacts,
+): void {
+  const asked = textOf('for');
+  const { refused } = config;
+  if (refused !== undefined && asked === undefined) {
+    throw usageError(`${placeText(refused)}: ${refused.message}`, refused.suggestion ?? '');
+  }
+  if (asked !== 'serving') return;
+  const places = added.flatMap(({ of }) => of).map((field) => config.placeOf(field));
+  const first = places.find(({ path }) => path !== undefined) ?? { file: config.file };
+  throw usageError(
+    `--for serving does not ask about the training of ${first.path === undefined ? first.file : placeText(first)}`,
+    'leave --for out, or ask about the model alone',
+  );
 }
 
 /** A reference as a word that is no flag: the path of a file can begin with a hyphen. */

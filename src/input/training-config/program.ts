@@ -12,6 +12,8 @@ export interface KeyRow {
   read(value: unknown, document: Readonly<Record<string, unknown>>): Meaning;
   /** What every program expects of it, where a value without a meaning is a mistake: `a number of at least 0`. */
   readonly expected?: string;
+  /** Whether a value without a meaning is another training than any that is counted. */
+  readonly isDecisive?: boolean;
   /** Value in a config of a training; undefined where it has none. Without it, the key is only read. */
   write?(run: TrainingRun): unknown;
 }

@@ -4,6 +4,7 @@ import path from 'node:path';
 import type { Problem, PropertyPath } from '../../base/errors.js';
 import { UserError, usageError } from '../../base/errors.js';
 import { readFileAtMost } from '../../base/files/read-file.js';
+import { setting } from '../../base/text/setting.js';
 import { isRecord } from '../../base/text/words.js';
 import { type ConfigDocument, parseDocument } from '../../config/document.js';
 import { type LocatedFinding, toProblems } from '../../config/document-problems.js';
@@ -11,6 +12,7 @@ import { describeValue, escapeText, formatPath, quote } from '../../config/quote
 import { decodeText, MAX_DOCUMENT_BYTES, tooLarge } from '../../config/source.js';
 import { argumentsOfMapping, hasArguments, parseArguments } from './arguments-document.js';
 import { contradictionsWith, runProblems } from './findings.js';
+import { memoryChanges } from './memory-changes.js';
 import type { TrainingProgram } from './program.js';
 import {
   TRAINING_PROGRAM_NAMES,
@@ -146,6 +148,7 @@ async function configOf(
   const uncounted: PlacedKey[] = [];
   const ignored: PlacedKey[] = [];
   const problems: Problem[] = [];
+  let refused: Problem | undefined;
   const placed = (path: PropertyPath): PlacedKey => {
     const { line } = document.locate(path, 'key');
     return { key: formatPath(path), ...(line !== undefined && { line }) };
@@ -172,7 +175,11 @@ async function configOf(
       const meaning = row.read(value, document.value);
       if (meaning === undefined) {
         const place = { ...document.locate(at), path: formatPath(at) };
-        problems.push({ ...place, ...withoutMeaning(value, row.expected) });
+        const problem = row.isDecisive
+          ? { ...place, ...anotherMethod(value) }
+          : { ...place, ...withoutMeaning(value, row.expected) };
+        problems.push(problem);
+        if (row.isDecisive) refused = problem;
         continue;
       }
       if (value === AUTO && Object.keys(meaning).length === 0) {
@@ -213,6 +220,7 @@ async function configOf(
   const given = run as TrainingRun;
   const complete = withDefaults(given, program.defaults);
   problems.push(...runProblems(complete, given, name, placeOf));
+  problems.push(...memoryChanges(document, program, given, placeOf));
   // What a script leaves open matters only where it is read.
   const isRead = ({ severity, path: at }: LocatedFinding) => {
     const key = at?.join('.');
@@ -234,6 +242,7 @@ async function configOf(
     values,
     uncounted,
     ignored,
+    ...(refused && { refused }),
     problems: [...found, ...problems].toSorted((a, b) => (a.line ?? 0) - (b.line ?? 0)),
     lineOf: (key) => document.locate(key, 'key'),
     placeOf,
@@ -242,6 +251,14 @@ async function configOf(
 
 /** A value that the trainer of a file chooses. */
 const AUTO = 'auto';
+
+/** A value that chooses a method beside those that are counted. */
+const anotherMethod = (value: unknown) =>
+  ({
+    severity: 'warning',
+    message: `${describeValue(value)} trains neither all weights nor low-rank adapters, and is not counted`,
+    suggestion: `ask about one of these: ${setting('for', 'training')} or ${setting('for', 'lora')}`,
+  }) as const;
 
 /** A value that is impossible, or that is possible and not counted. */
 const withoutMeaning = (value: unknown, expected: string | undefined) =>

@@ -29,6 +29,8 @@ export interface TrainingConfig {
   readonly ignored: readonly PlacedKey[];
   /** Mistakes, in the order of the file. */
   readonly problems: readonly Problem[];
+  /** Why no figure is that of this training; undefined for one that is counted. */
+  readonly refused?: Problem;
   /** Place of a key. */
   lineOf(key: PropertyPath): Pick<Problem, 'line'>;
   /** Place of the key of a setting, or of the file. */

@@ -18,7 +18,6 @@ import type {
   LoadMet,
   ServingLoad,
 } from '../../estimate/fit/serving/throughput/arrivals.js';
-import { ADAPTER_DIVISION } from '../../estimate/fit/training/lora.js';
 import type { Gpu, GpuMachine, Hardware, Link, PeakDtype } from '../../estimate/hardware/gpu.js';
 import type { MachineProfile } from '../../estimate/hardware/machine-profile.js';
 import type { Quantity } from '../../model/budget/figure.js';
@@ -47,7 +46,7 @@ import { serverRows } from './fit-server.js';
 import type { Serving } from './fit-serving.js';
 import { servingBlocks } from './fit-serving.js';
 import type { Training } from './fit-training.js';
-import { changesText, loraBlocks, trainingBlocks } from './fit-training.js';
+import { besideTraining, changesText, loraBlocks, trainingBlocks } from './fit-training.js';
 
 export interface FitReportOptions {
   readonly explain: boolean;
@@ -71,16 +70,8 @@ export function fitReport(result: FitResult, { explain, argv }: FitReportOptions
       ...(training && !serving?.places?.isAsked
         ? [
             ...trainingBlocks(training),
-            ...loraBlocks(
-              { setting: { ...training.setting, ...ADAPTER_DIVISION } },
-              training.lora,
-              'LoRA',
-            ),
-            ...loraBlocks(
-              { setting: { ...training.setting, ...ADAPTER_DIVISION } },
-              training.qlora,
-              'QLoRA',
-            ),
+            ...loraBlocks({ setting: besideTraining(training.setting) }, training.lora, 'LoRA'),
+            ...loraBlocks({ setting: besideTraining(training.setting) }, training.qlora, 'QLoRA'),
           ]
         : []),
       ...(adapters

@@ -244,6 +244,13 @@ export const adapterDivision = ({ zero, hybrid }: Training['setting']): string =
   return hybrid ? 'HSDP' : `ZeRO-${zero}`;
 };
 
+/** Setting of adapters beside a training: they divide all state, whatever that divides. */
+export const besideTraining = (setting: Training['setting']): Training['setting'] => ({
+  ...setting,
+  zero: 3,
+  hybrid: undefined,
+});
+
 export function loraMemory(lora: ClusterLora): UsedMemory {
   const { frozen, parts, kept, workspaceParts, total, capacity } = lora;
   return {

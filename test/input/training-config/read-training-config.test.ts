@@ -239,6 +239,23 @@ describe('training configs of other programs', () => {
     }
   });
 
+  it('warns of methods whose memory is not counted, with the direction', async () => {
+    const values = [
+      ['a.yaml', 'base_model: x/y\ndatasets: []\n', 'rl: dpo', /^DPO .* more memory/],
+      ['a.yaml', 'base_model: x/y\ndatasets: []\n', 'load_in_8bit: true', /less memory/],
+      ['a.yaml', 'base_model: x/y\ndatasets: []\n', 'context_parallel_size: 2', /less memory/],
+      ['l.yaml', 'model_name_or_path: x/y\ntemplate: z\n', 'stage: dpo', /^DPO .* more memory/],
+    ] as const;
+    for (const [name, start, line, message] of values) {
+      const { problems } = await readTrainingConfig(written(name, `${start}${line}\n`));
+      expect(problems).toMatchObject([
+        { severity: 'warning', line: 3, message: expect.stringMatching(message) },
+      ]);
+    }
+    const counted = written('l.yaml', 'model_name_or_path: x/y\ntemplate: z\nstage: sft\n');
+    expect((await readTrainingConfig(counted)).problems).toEqual([]);
+  });
+
   it('says which values of DeepSpeed are those of the trainer', async () => {
     const file = written(
       'ds.json',

@@ -54,14 +54,17 @@ export const AXOLOTL: TrainingProgram = {
     'axolotl-ai-cloud/axolotl, commit 067b021c (2026-07-24): src/axolotl/utils/schemas, src/axolotl/utils/config',
   rows: [
     text('base_model', 'model'),
-    meaning(
-      'adapter',
-      (value, { load_in_4bit: in4 }) => {
-        if (value === 'qlora' || (value === 'lora' && in4 === true)) return { kind: 'qlora' };
-        return value === 'lora' ? { kind: 'lora' } : undefined;
-      },
-      ({ kind }) => (kind === 'training' ? undefined : kind),
-    ),
+    {
+      ...meaning(
+        'adapter',
+        (value, { load_in_4bit: in4 }) => {
+          if (value === 'qlora' || (value === 'lora' && in4 === true)) return { kind: 'qlora' };
+          return value === 'lora' ? { kind: 'lora' } : value === '' ? {} : undefined;
+        },
+        ({ kind }) => (kind === 'training' ? undefined : kind),
+      ),
+      isDecisive: true,
+    },
     meaning(
       'load_in_4bit',
       (value, { adapter }) =>

@@ -24,10 +24,13 @@ export const LLAMA_FACTORY: TrainingProgram = {
   source: `${SOURCE}: src/llamafactory/hparams`,
   rows: [
     model,
-    meaning('finetuning_type', (value, document) => {
-      if (value === 'lora') return { kind: isQuantized(document) ? 'qlora' : 'lora' };
-      return value === 'full' ? { kind: 'training' } : undefined;
-    }),
+    {
+      ...meaning('finetuning_type', (value, document) => {
+        if (value === 'lora') return { kind: isQuantized(document) ? 'qlora' : 'lora' };
+        return value === 'full' ? { kind: 'training' } : undefined;
+      }),
+      isDecisive: true,
+    },
     meaning('quantization_bit', (value) => (Number(value) === 4 ? {} : undefined)),
     ...TRAINER_ROWS,
     context,
