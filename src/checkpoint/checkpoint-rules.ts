@@ -118,7 +118,8 @@ export const GGUF_RULES = {
 
 /** Rules for importance matrices of llama.cpp. */
 export const IMATRIX_RULES = {
-  'imatrix-whole': 'The entries of a file end within it.',
+  'imatrix-whole':
+    'The entries of a file end within it. In a .dat file, at most a number of chunks and the name of the data follow.',
   'imatrix-entries':
     'A file has 1 to 200,000 entries, below 16 MB at most 12,000, and bytes for all of them.',
   'imatrix-name': 'The name of an entry has 1 to 127 bytes of UTF-8.',
@@ -126,7 +127,8 @@ export const IMATRIX_RULES = {
   'imatrix-pair':
     'In a GGUF file, each tensor .in_sum2 of float32 has one .counts, whose length divides its own.',
   'imatrix-length': 'An entry has at least one value.',
-  'imatrix-value': 'Values and counts are finite and not negative.',
+  'imatrix-value': 'Values and counts are finite and not negative, mean squares at most 1e12.',
+  'imatrix-zero': 'An entry has a value above 0.',
 } as const;
 
 /** Rules for a shard index and its files. */

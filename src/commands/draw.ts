@@ -66,7 +66,14 @@ export default class Draw extends BaseCommand {
         ? undefined
         : await this.#drawn(flags.against, { ...flags, set: undefined });
     const whole = other ? comparedDiagram(diagram, other.diagram) : diagram;
-    const shown = part === undefined ? whole : shownPart(whole, part, model.blocks.length);
+    const found = part === undefined ? undefined : foundPart(whole, part, model.blocks.length);
+    const shown = found?.diagram ?? whole;
+    if (found?.isLarger) {
+      this.note(
+        flags,
+        `${quote(String(part))} has no box of its own: drawn is the smallest that has it`,
+      );
+    }
     const result: DrawResult = {
       schema: 'minimind/draw@1',
       file,
@@ -87,7 +94,7 @@ export default class Draw extends BaseCommand {
       hasTensors: flags.details,
       isPart: part !== undefined,
     };
-    return this.answer(flags, result, () => drawReport(result, drawing));
+    return this.answer(flags, result, () => drawReport(result, drawing, found?.path));
   }
 
   async #drawn(reference: string, flags: FlagsOf<typeof Draw>) {
@@ -124,9 +131,9 @@ function typeInConfig({ document, quantization }: ModelFile) {
 const partOf = (block: string) => (/^\d+$/.test(block) ? Number(block) : block);
 
 /** @throws UserError for a part that the model does not have, or has several times. */
-function shownPart(diagram: Diagram, part: number | string, blocks: number): Diagram {
+function foundPart(diagram: Diagram, part: number | string, blocks: number) {
   const found = findPart(diagram, part);
-  if (found.kind === 'found') return found.diagram;
+  if (found.kind === 'found') return found;
   if (typeof part === 'number') {
     const last = blocks - 1;
     throw usageError(`--block: expected at most ${last}, found ${part}`, `write --block ${last}`);
@@ -140,7 +147,7 @@ function shownPart(diagram: Diagram, part: number | string, blocks: number): Dia
     );
   }
   throw usageError(
-    `--block: expected a number or the beginning of a tensor name, found ${path}`,
+    `--block: unknown part ${path}`,
     found.nearest === undefined
       ? '--details lists the names'
       : `write --block ${shellWord(found.nearest)}`,

@@ -6,34 +6,29 @@
 import { usageError } from '../base/errors.js';
 import type { CacheType } from '../base/tensor/dtype.js';
 import { setting } from '../base/text/setting.js';
-import { joined } from '../base/text/words.js';
 import type { LanguageModel } from '../model/architecture/layer.js';
-import { isAttention, valueWidth, walkCounted } from '../model/architecture/walk.js';
+import { isAttention, walkCounted } from '../model/architecture/walk.js';
+import { refuseCacheWidths } from '../model/budget/cache-widths.js';
 
-/** Values of a block of `q8_0` and `q4_0`. */
-export const CACHE_BLOCK = 32;
+/** Attention without a cache of keys and values of heads, named as in diagrams. */
+const NAMES = {
+  latentAttention: 'latent attention (MLA)',
+  expertAttention: 'attention with experts',
+} as const;
 
 /** @throws UserError for a model whose keys and values cannot be kept in the type. */
 export function refuseCacheType(model: LanguageModel, type: CacheType): void {
   const attentions = walkCounted(model)
     .map(({ layer }) => layer)
     .filter(isAttention);
-  const kinds = new Set(attentions.map(({ kind }) => kind));
-  const other = [...kinds].find((kind) => kind !== 'attention' && kind !== 'differentialAttention');
+  const other = attentions
+    .map(({ kind }) => kind)
+    .find((kind) => kind === 'latentAttention' || kind === 'expertAttention');
   if (attentions.length === 0 || other !== undefined) {
     throw usageError(
-      `${setting('cacheDtype', type)} requires keys and values of heads, found ${other ?? 'no attention'}`,
+      `${setting('cacheDtype', type)} requires keys and values of heads, found ${other === undefined ? 'no attention' : NAMES[other]}`,
       `remove ${setting('cacheDtype')}`,
     );
   }
-  if (type === 'f16') return;
-  const widths = attentions.flatMap((layer) =>
-    layer.kind === 'attention' ? [layer.headDim, valueWidth(layer)] : [],
-  );
-  const wrong = [...new Set(widths)].filter((width) => width % CACHE_BLOCK !== 0);
-  if (wrong.length === 0) return;
-  throw usageError(
-    `${setting('cacheDtype', type)} requires heads of a multiple of ${CACHE_BLOCK} values, found ${joined(wrong.map(String))}`,
-    `choose ${setting('cacheDtype', 'f16')}`,
-  );
+  refuseCacheWidths(model, type);
 }

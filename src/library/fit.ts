@@ -8,8 +8,8 @@ import {
 import type { FitOptions } from '../estimate/fit/fit-options.js';
 import {
   refuseContradictions,
-  refuseLongGroups,
   refuseMixOfTraining,
+  refuseOtherBlocks,
   refuseWithoutHardware,
   tableRequestOf,
 } from '../estimate/fit/fit-request.js';
@@ -122,7 +122,7 @@ export function fitOnCommonHardware(model: Model, options: FitTableOptions): Fit
   refuseContradictions(options);
   refuseWithoutHardware({ ...options });
   refuseMixOfTraining(options);
-  refuseLongGroups(model.model, options);
+  refuseOtherBlocks(model.model, options);
   const request = tableRequestOf(model, options, options.reserveBytes);
   const setting = tableSettingOf(request);
   const rows = fitTable(model.model, request);
@@ -156,7 +156,7 @@ export function fitOn(
 ): RemarkedFit {
   refuseMixOfTraining(options);
   refuseIdleBenchmark(options);
-  refuseLongGroups(loaded.model, options);
+  refuseOtherBlocks(loaded.model, options);
   const { model } = loaded;
   const { request, cluster, warnings } = calibratedRequest(loaded, hardware, options);
   const fits = fitsOf(model, { ...request, isBrief });

@@ -49,6 +49,16 @@ const LINES: readonly (readonly [tool: string, line: string, right: Right])[] = 
   ],
   [
     'llama.cpp',
+    'convert-checkpoint hf out.gguf Q4_K_M --dry-run',
+    is('convert-checkpoint hf out.gguf --dtype q4_k_m --dry-run'),
+  ],
+  [
+    'llama.cpp',
+    'convert-checkpoint hf out.gguf --dtype q4_k_m --pure --dry-run',
+    is('convert-checkpoint hf out.gguf --dtype q4_k --dry-run'),
+  ],
+  [
+    'llama.cpp',
     'llama-perplexity -m hf -f text.txt -c 64 -b 64',
     is('evaluate hf --text text.txt --context 64'),
   ],

@@ -66,7 +66,29 @@ describe('minimind draw', () => {
       /8 parts are called .*self_attn[\s\S]*--block model\.layers\.0\.self_attn /,
     );
     expect(await part('layers.3.self_atn')).toMatch(/--block layers\.3\.self_attn /);
-    expect(await part('layers.8')).toContain('expected a number or the beginning of a tensor name');
+    expect(await part('layers.8')).toContain('--block: unknown part "layers.8"');
+    expect((await part('layers.3.self_attn.')).slice(2)).toEqual(attention.slice(2));
+    expect((await part('lm_head')).slice(2)).toEqual(['Head, tied', 0]);
+  });
+
+  it('has the figures of a part in its title', async () => {
+    const { stdout } = await draw('minimind2-small', '--block', 'layers.3.self_attn');
+    expect(stdout).toMatch(
+      /^model\.layers\.3\.self_attn of minimind2-small: 655K of 25\.8M parameters · [\d.]+ of [\d.]+ GFLOPs\n/,
+    );
+    const { stdout: block } = await draw('minimind2-small', '--block', '7');
+    expect(block).toMatch(/^block 7 of minimind2-small: 2\.82M of 25\.8M parameters · /);
+  });
+
+  it('draws the box of all experts for one of them, and says so', async () => {
+    const path = 'model.layers.5.mlp.experts.7';
+    const { code, stdout, stderr } = await draw('deepseek-v3', '--block', path);
+    expect({ code, stdout: stdout + stderr }).toEqual({
+      code: 0,
+      stdout: expect.stringContaining(`"${path}" has no box of its own`),
+    });
+    const wrong = await draw('deepseek-v3', '--block', 'model.layers.5.mlp.experts.256');
+    expect(wrong.code).toBe(2);
   });
 
   it('shows the types of a checkpoint, or of a config', async () => {

@@ -91,6 +91,8 @@ describe('a cache', () => {
     expect(() => refuseCacheType(llama, 'q8_0')).toThrow(/multiple of 32 values, found 8/);
     expect(() => refuseCacheType(llama, 'f16')).not.toThrow();
     const latents = await of('deepseek-v3');
-    expect(() => refuseCacheType(latents, 'f16')).toThrow(/latentAttention/);
+    expect(() => refuseCacheType(latents, 'f16')).toThrow(/found latent attention \(MLA\)/);
+    const differential = await of('diffllama-7-3');
+    expect(() => refuseCacheType(differential, 'q8_0')).toThrow(/multiple of 32 values, found 4/);
   });
 });

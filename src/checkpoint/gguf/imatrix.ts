@@ -5,8 +5,9 @@
  */
 import { isUtf8 } from 'node:buffer';
 import { decodeValues } from '../../base/tensor/decode-values.js';
+import { formatInteger } from '../../base/text/units.js';
 import { ByteFile } from '../byte-file.js';
-import { quoted, SMALL_FILE } from '../checkpoint-rules.js';
+import { exactBytesText, quoted, SMALL_FILE } from '../checkpoint-rules.js';
 import type { StoredTensor } from '../stored-tensor.js';
 import { readTensor } from '../view.js';
 import { GgufScanner } from './gguf-scanner.js';
@@ -20,6 +21,12 @@ const MOST_NAME_BYTES = 127;
 
 /** Smallest entry of a .dat file: length and a byte of the name, calls, length, a value. */
 const MIN_ENTRY_BYTES = 4 + 1 + 4 + 4 + 4;
+
+/**
+ * Largest mean square: the search multiplies sums of importances in float32, where those of 1e17 are infinite. Inputs of
+ * language models stay below a million.
+ */
+const MOST = 1e12;
 
 /** Ends of the names of sums and counts in a GGUF file. */
 const [SUMS, COUNTS] = ['.in_sum2', '.counts'];
@@ -62,6 +69,7 @@ function readSums(file: ByteFile): ImportanceMatrix {
     checkLength(scanner, sums.elements);
     found.set(matrix, means(scanner, numbersOf(sums), numbersOf(counts)));
   }
+  scanner.place = 'the number of entries';
   checkEntries(scanner, found.size, 0);
   return found;
 }
@@ -77,10 +85,13 @@ function means(scanner: GgufScanner, sums: Float32Array, counts: Float32Array): 
   checkValues(scanner, counts);
   checkValues(scanner, sums);
   const columns = sums.length / counts.length;
-  return sums.map((sum, index) => {
-    const count = Math.round(counts[Math.floor(index / columns)] ?? 0);
-    return count > 0 ? Math.fround(sum / count) : 1;
-  });
+  return checkedMeans(
+    scanner,
+    sums.map((sum, index) => {
+      const count = Math.round(counts[Math.floor(index / columns)] ?? 0);
+      return count > 0 ? Math.fround(sum / count) : 1;
+    }),
+  );
 }
 
 /** Entries of a .dat file: name, calls, sums; a count of chunks and the name of the data can follow. */
@@ -96,6 +107,7 @@ function readOlder(file: ByteFile): ImportanceMatrix {
     scanner.place = `entry ${quoted(name)}`;
     if (found.has(name)) throw scanner.refusal('imatrix-name-twice', 'found the name twice');
     const calls = integer(scanner);
+    if (calls < 0) throw scanner.refusal('imatrix-value', `states ${formatInteger(calls)} calls`);
     const length = integer(scanner);
     checkLength(scanner, length);
     const bytes = taken(scanner, 4 * length);
@@ -103,9 +115,23 @@ function readOlder(file: ByteFile): ImportanceMatrix {
     decodeValues('F32', bytes, numbers);
     const sums = Float32Array.from(numbers);
     checkValues(scanner, sums);
-    found.set(name, calls > 0 ? sums.map((sum) => sum / calls) : sums);
+    const values = calls > 0 ? sums.map((sum) => sum / calls) : sums;
+    found.set(name, checkedMeans(scanner, values));
   }
+  readEnd(scanner);
   return found;
+}
+
+/** The end of a .dat file: nothing, the number of chunks, or that and the name of the data. */
+function readEnd(scanner: GgufScanner): void {
+  scanner.place = 'the end of the file';
+  if (scanner.left > 0) integer(scanner);
+  if (scanner.left > 0) taken(scanner, Math.max(0, integer(scanner)));
+  if (scanner.left === 0) return;
+  throw scanner.refusal(
+    'imatrix-whole',
+    `has ${exactBytesText(scanner.left)} after the last entry that belong to nothing`,
+  );
 }
 
 function nameOf(scanner: GgufScanner): string {
@@ -137,7 +163,10 @@ function integer(scanner: GgufScanner): number {
 function taken(scanner: GgufScanner, bytes: number): Buffer {
   const { position, left, file } = scanner;
   if (bytes > left) {
-    throw scanner.refusal('imatrix-whole', `needs ${bytes} bytes, but only ${left} follow`);
+    throw scanner.refusal(
+      'imatrix-whole',
+      `needs ${exactBytesText(bytes)}, but only ${formatInteger(left)} follow`,
+    );
   }
   scanner.skip(bytes);
   return file.read(position, bytes);
@@ -149,8 +178,23 @@ function checkEntries(scanner: GgufScanner, entries: number, bytes: number): voi
   if (entries >= 1 && entries <= most && bytes <= scanner.left) return;
   throw scanner.refusal(
     'imatrix-entries',
-    `has ${entries} entries, expected 1 to ${most} and bytes for all; is it an importance matrix?`,
+    `is ${formatInteger(entries)}, expected 1 to ${formatInteger(most)} and bytes for all; is it an importance matrix?`,
   );
+}
+
+/** @throws UserError for values that no search can weigh with. */
+function checkedMeans(scanner: GgufScanner, values: Float32Array): Float32Array {
+  const wrong = values.find((value) => value > MOST);
+  if (wrong !== undefined) {
+    throw scanner.refusal(
+      'imatrix-value',
+      `has the mean square ${wrong}, expected at most ${MOST}`,
+    );
+  }
+  if (values.every((value) => value === 0)) {
+    throw scanner.refusal('imatrix-zero', 'has only zeros, which say nothing about its matrix');
+  }
+  return values;
 }
 
 function checkValues(scanner: GgufScanner, values: Float32Array): void {

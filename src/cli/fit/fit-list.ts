@@ -8,7 +8,7 @@ import {
 } from '../../estimate/fit/calibration/calibrated-request.js';
 import type { FitListResult, FitListRow } from '../../estimate/fit/fit-list.js';
 import { fitListRow } from '../../estimate/fit/fit-list.js';
-import { refuseLongGroups } from '../../estimate/fit/fit-request.js';
+import { refuseOtherBlocks } from '../../estimate/fit/fit-request.js';
 import { fitsOf } from '../../estimate/fit/fits.js';
 import { USUAL_SPEED } from '../../estimate/fit/serving/throughput/throughput.js';
 import type { ModelFile } from '../../input/model-input/model-file.js';
@@ -104,7 +104,7 @@ export async function listedFits(
   for (const flags of variants) {
     requireHardware(flags);
     const options = fitOptions(flags, files);
-    refuseLongGroups(loaded.model, options);
+    refuseOtherBlocks(loaded.model, options);
     const { profile: _, ...cluster } = await servingHardware(flags, sayOnce);
     const { request, ...calibrated } = calibratedRequest(loaded, cluster, options);
     // The GPU is the same in all rows.

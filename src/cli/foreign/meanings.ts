@@ -57,11 +57,21 @@ export function flagAdvice(name: string): string | undefined {
 /** GGUF types that llama-quantize writes with tables of codes, or with three values per weight. */
 const TABLE_TYPE = /^(?:iq[1-4]|tq[12]|mxfp4)_?[a-z0-9_]*$/i;
 
+/** Types of a cache in llama.cpp that are nearest to those of other programs. */
+const CACHES: Readonly<Record<string, string>> = {
+  int8: 'q8_0',
+  fp8: 'q8_0',
+  f8: 'q8_0',
+  int4: 'q4_0',
+};
+
 /** Advice for a value that a flag does not take. */
 export const valueAdvice = (flag: string, value: string): string | undefined =>
-  flag === 'dtype' && TABLE_TYPE.test(value)
-    ? `${value.toLowerCase()} is read and counted, not written: choose q4_k_m, q3_k_m or q2_k, or write it with llama-quantize`
-    : undefined;
+  flag === 'cache-dtype' && CACHES[value.toLowerCase()] !== undefined
+    ? `write --cache-dtype ${CACHES[value.toLowerCase()]}`
+    : flag === 'dtype' && TABLE_TYPE.test(value)
+      ? `${value.toLowerCase()} is read and counted, not written: choose q4_k_m, q3_k_m or q2_k, or write it with llama-quantize`
+      : undefined;
 
 /** Advice for a command of another tool without one here; `rest` are its words. */
 export function commandAdvice(word: string, rest: readonly string[]): string | undefined {

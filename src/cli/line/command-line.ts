@@ -437,7 +437,13 @@ class CommandLine {
       ...(value === undefined ? this.words.slice(at + 1, at + length) : [value]),
     ];
     const reason = meaning === '<none>' ? 'has no counterpart here' : 'is not needed';
-    return { ...this.#corrected(at, [], length), leftOut: [`${words.join(' ')} ${reason}`] };
+    const line = this.#corrected(at, [], length);
+    // llama-quantize --pure writes one type, which has a name of its own here.
+    const isPure = this.#name === 'convert-checkpoint' && foldedName(written.slice(2)) === 'pure';
+    if (isPure && line.words.some((word) => MIXTURE.test(word))) {
+      return { ...line, words: line.words.map((word) => word.replace(MIXTURE, '$1$2')) };
+    }
+    return { ...line, leftOut: [`${words.join(' ')} ${reason}`] };
   }
 
   /** The line with `-hf ORG/NAME:Q8_0` as a model of the hub, and its type. */
@@ -605,6 +611,7 @@ class CommandLine {
   /** The choices that a value means; several in a list. */
   #choice(flag: DeclaredFlag, value: string, at: number, end: number): string {
     const { options = [], delimiter } = flag as { options?: string[]; delimiter?: string };
+    this.#refusePacked(flag.name, value);
     const items = delimiter === undefined ? [value] : value.split(delimiter);
     const meant = items.map((item) => nearestValue(flag.name, item, options));
     const wrong = meant.indexOf(undefined);
@@ -622,6 +629,18 @@ class CommandLine {
         : [this.#corrected(at, [name, items.with(wrong, close).join(delimiter)], end - at + 1)],
       undefined,
       this.#meanings.valueAdvice(flag.name, items[wrong] ?? '') ?? listingOf({ ...flag, options }),
+    );
+  }
+
+  /** Refuses a type of packed safetensors in a GGUF file, which has types of its own for the same bits. */
+  #refusePacked(flag: string, value: string): void {
+    const bits = /^(?:u?int|nf)([48])$/i.exec(value)?.[1];
+    if (this.#name !== 'convert-checkpoint' || flag !== 'dtype' || bits === undefined) return;
+    const input = this.#arguments[0]?.word;
+    if (!this.words.some((word) => word !== input && /\.gguf$/i.test(word))) return;
+    throw usageError(
+      `${value.toLowerCase()} is a type of safetensors files`,
+      `write --dtype ${bits === '4' ? 'q4_k_m or q4_0' : 'q8_0'}`,
     );
   }
 
@@ -724,7 +743,8 @@ class CommandLine {
         return [{ words: [...words, ...models, ...flags], models, gpus: [] }];
       }
       if (this.#given.has(first.slice(2))) return [];
-      const lines: MeantLine[] = [{ ...this.#corrected(at, [...words, word]), ...needs }];
+      const value = kind === 'type' ? word.toLowerCase() : word;
+      const lines: MeantLine[] = [{ ...this.#corrected(at, [...words, value]), ...needs }];
       const [model] = this.#arguments;
       if (kind === 'gpu' && model !== undefined) {
         // The user wrote the GPU first.
@@ -935,7 +955,11 @@ const MODEL_ARGUMENTS: ReadonlySet<string> = new Set([
   'preset',
 ]);
 
+/** A mixture of llama.cpp in words: the type, and its size. */
+const MIXTURE = /^(--dtype=)?(q\d_k)_[sml]$/i;
+
 const KINDS = {
+  type: /^(?:q\d_(?:k(?:_[sml])?|[01])|b?f16|f32)$/i,
   count: /^~?\d[\d_,.]*\s*(?:[kmbt]|e\d+)?$/i,
   data: /\.(?:jsonl|json|txt|csv|parquet)$/i,
   config: /\.ya?ml$/i,
@@ -962,6 +986,7 @@ const EXTRA_WORDS: Readonly<Record<string, readonly ExtraWord[]>> = {
     { kind: 'few', words: ['--gpus'] },
     { kind: 'model', words: ['compare'] },
   ],
+  'convert-checkpoint': [{ kind: 'type', words: ['--dtype'] }],
   attention: [{ kind: 'gpu', words: ['--gpu'] }],
   'train-plan': [
     { kind: 'gpu', words: ['--gpu'] },

@@ -1,8 +1,10 @@
 /** Converts a checkpoint: request, plan, execution, check, result. */
 
 import { type Problem, usageError } from '../../base/errors.js';
+import { pathKind } from '../../base/files/mounted.js';
 import { ENCODABLE_DTYPES } from '../../base/tensor/encode.js';
 import { setting } from '../../base/text/setting.js';
+import { dtypeWord } from '../../base/text/units.js';
 import { joined, present } from '../../base/text/words.js';
 import { MIXTURE_NAMES, type MixtureName } from '../../checkpoint/gguf/mixtures.js';
 import { type ConversionResult, conversionResult, merges } from './conversion-result.js';
@@ -36,6 +38,7 @@ export interface PreparedConversion {
  */
 export async function prepare(request: ConversionRequest): Promise<PreparedConversion> {
   checkJob(request);
+  if (request.imatrix !== undefined) refuseFolder(request.imatrix);
   const place = outputTarget(request.out, request.container);
   const job = jobOf(request, place);
   const read = [job.config, job.target, job.imatrix].filter((file) => file !== undefined);
@@ -138,8 +141,19 @@ function jobOf(request: ConversionRequest, { container }: CheckpointTarget): Con
   };
 }
 
+function refuseFolder(imatrix: string): void {
+  if (pathKind(imatrix) !== 'folder') return;
+  throw usageError(
+    `${setting('imatrix')}: expected a file, found the folder ${imatrix}`,
+    'name the file that llama-imatrix wrote',
+  );
+}
+
 /** @throws UserError for an importance matrix that the type does not use, or a type that needs one. */
-function checkImportance({ imatrix }: ConversionRequest, mixture: MixtureName | undefined): void {
+function checkImportance(
+  { imatrix, dtype }: ConversionRequest,
+  mixture: MixtureName | undefined,
+): void {
   if (imatrix === undefined) {
     if (mixture !== 'q2_k_s') return;
     throw usageError(
@@ -149,7 +163,7 @@ function checkImportance({ imatrix }: ConversionRequest, mixture: MixtureName | 
   }
   if (mixture !== undefined && mixture !== 'q8_0') return;
   throw usageError(
-    `${setting('imatrix')} requires a type of GGUF files with a search for scales, found ${mixture ?? 'none'}`,
+    `${setting('imatrix')} requires a type of GGUF files with a search for scales, found ${dtype === undefined ? 'none' : dtypeWord(dtype.toLowerCase())}`,
     `choose ${setting('dtype', 'q4_k_m')}, or remove ${setting('imatrix')}`,
   );
 }

@@ -5,6 +5,7 @@ import { type SettingName, setting } from '../../base/text/setting.js';
 import { formatInteger } from '../../base/text/units.js';
 import type { TrainingHints } from '../../model/architecture/family.js';
 import type { LanguageModel } from '../../model/architecture/layer.js';
+import { refuseCacheWidths } from '../../model/budget/cache-widths.js';
 import { resolveSetting } from '../../model/budget/profile-model.js';
 import { withGpus } from '../hardware/cluster-named.js';
 import type { Cluster } from '../hardware/gpu.js';
@@ -196,6 +197,7 @@ function serverSettings(options: FitOptions, { gpu }: Cluster, dtype: WeightDtyp
       },
       gpu,
       dtype,
+      options.cacheDtype,
     ),
     minSpeed: options.minTokensPerSecond ?? USUAL_SPEED,
     prefixCache: options.prefixCache ?? 0,
@@ -239,8 +241,12 @@ function refuseGroups(options: FitOptions, dtype: WeightDtype): void {
   );
 }
 
-/** @throws UserError for groups longer than every row: their scales would be those of the rows. */
-export function refuseLongGroups(model: LanguageModel, options: FitOptions): void {
+/**
+ * @throws UserError for groups longer than every row, whose scales would be those of the rows, and for a cache whose blocks
+ * do not divide the heads.
+ */
+export function refuseOtherBlocks(model: LanguageModel, options: FitOptions): void {
+  if (options.cacheDtype !== undefined) refuseCacheWidths(model, options.cacheDtype);
   const size = options.groupSize;
   if (size === undefined) return;
   const most = Math.max(...[...weightLayout(model).quantised.values()].map(({ length }) => length));

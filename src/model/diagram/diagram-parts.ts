@@ -24,7 +24,14 @@ export function flatNodes({ root, shared }: Diagram): FlatNode[] {
 
 /** A part of a diagram, or why there is none: the parts that a path can mean, or the nearest path. */
 export type FoundPart =
-  | { readonly kind: 'found'; readonly diagram: Diagram }
+  | {
+      readonly kind: 'found';
+      readonly diagram: Diagram;
+      /** The whole path; undefined for the number of a block. */
+      readonly path?: string;
+      /** Whether the box has other tensors, too. */
+      readonly isLarger: boolean;
+    }
   | { readonly kind: 'several'; readonly paths: readonly string[] }
   | { readonly kind: 'unknown'; readonly nearest: string | undefined };
 
@@ -37,14 +44,22 @@ export type FoundPart =
 export function findPart(diagram: Diagram, part: number | string): FoundPart {
   if (typeof part === 'string') return findPath(diagram, part);
   const root = [...nodesFrom(diagram.root)].find(({ blocks }) => blocks.includes(part));
-  return root ? { kind: 'found', diagram: diagramOf(diagram, root) } : noPart;
+  return root ? { kind: 'found', diagram: diagramOf(diagram, root), isLarger: false } : noPart;
 }
 
 const noPart = { kind: 'unknown', nearest: undefined } as const;
 
-function findPath(diagram: Diagram, path: string): FoundPart {
+function findPath(diagram: Diagram, given: string): FoundPart {
   const tops = [diagram.root, ...diagram.shared];
   const names = tops.flatMap(tensorNames);
+  const written = given.replace(/\.$/, '');
+  if (TIED_HEAD.test(written) && !names.some((name) => name.startsWith('lm_head.'))) {
+    const head = nodeOf(diagram, diagram.links.find(({ kind }) => kind === 'tied')?.to);
+    if (head !== undefined) {
+      return { kind: 'found', diagram: diagramOf(diagram, head), path: written, isLarger: false };
+    }
+  }
+  const path = pathOfExperts(written, tops, names);
   const paths = new Set(names.flatMap((name) => beginnings(name, path)));
   const whole = paths.has(path) ? [path] : [...paths];
   const [only] = whole;
@@ -59,7 +74,35 @@ function findPath(diagram: Diagram, path: string): FoundPart {
     });
   // Parents come before their children, so the last is the smallest.
   const smallest = holders.at(-1) ?? diagram.root;
-  return { kind: 'found', diagram: diagramOf(diagram, smallest) };
+  const isLarger = path !== written || tensorNames(smallest).length > wanted.length;
+  return {
+    kind: 'found',
+    diagram: diagramOf(diagram, smallest),
+    path: path === written ? only : written,
+    isLarger,
+  };
+}
+
+/** The head of a model that has no tensor for it: its name in transformers. */
+const TIED_HEAD = /^lm_head(?:\.weight)?$/;
+
+const nodeOf = ({ root }: Diagram, wanted: string | undefined): DiagramNode | undefined =>
+  [...nodesFrom(root)].find(({ id }) => id === wanted);
+
+/** The path of the first expert for that of another one: equal experts are one box, with the names of the first. */
+function pathOfExperts(
+  path: string,
+  tops: readonly DiagramNode[],
+  names: readonly string[],
+): string {
+  const [, before, number, after = ''] = /^(.*\bexperts)\.(\d+)(\..+)?$/.exec(path) ?? [];
+  if (number === undefined || names.some((name) => beginnings(name, path).length > 0)) return path;
+  const first = `${before}.0${after}`;
+  const tensors = tops.flatMap((top) => [...nodesFrom(top)].flatMap((node) => node.tensors));
+  const isThere = tensors.some(
+    ({ name, count }) => Number(number) < count && beginnings(name, first).length > 0,
+  );
+  return isThere ? first : path;
 }
 
 const isBelow = (name: string, path: string) => name === path || name.startsWith(`${path}.`);

@@ -14,10 +14,14 @@ import {
 } from '../kit/report.js';
 import { diagramTable } from './diagram-tables.js';
 
-/** A drawn model with what the renderers of pictures need. */
+/**
+ * A drawn model with what the renderers of pictures need.
+ * @param part Whole path of the part that is drawn alone.
+ */
 export function drawReport(
   result: DrawResult,
   block: Omit<DiagramBlock, 'kind' | 'title'>,
+  part: string | undefined = undefined,
 ): Report {
   const { file, parameters, flops, batch, context, blocks, against } = result;
   const name = modelName(file);
@@ -25,11 +29,21 @@ export function drawReport(
   const groups = diagram.root.children.filter(({ blocks: numbers }) => numbers.length > 0);
   const areEqual = groups.length === 1 && groups[0]?.label === 'block';
   const kinds = blocks === 1 ? '1 block' : `${blocks} blocks`;
-  const title = [
+  const [top] = result.nodes;
+  const path = part ?? (result.block === null ? undefined : `block ${result.block}`);
+  const ofPart =
+    path === undefined || top === undefined
+      ? undefined
+      : [
+          `${path} of ${name}: ${partOf(shortCount(top.parameters), shortCount(parameters))} parameters`,
+          partOf(formatFlops(top.flops), formatFlops(flops)),
+        ].join(' · ');
+  const titleOfModel = [
     `${name}: ${shortCount(parameters)} parameters`,
     kinds + (areEqual && blocks > 1 ? ', all equal' : ''),
     `${formatFlops(flops)} for ${formatSequences(batch, context)}`,
   ].join(' · ');
+  const title = ofPart ?? titleOfModel;
   const versus =
     against === null ? '' : `, compared with ${modelName(against.file)}: ${changesText(against)}`;
   const drawing: DiagramBlock = { kind: 'diagram', title: title + versus, ...block };
@@ -40,6 +54,15 @@ export function drawReport(
     pictures: () => [drawing],
     data: nodesTable(result),
   };
+}
+
+/** `11.3 of 174.5 GFLOPs`: a unit that both have is said once. */
+function partOf(part: string, whole: string): string {
+  const [[number = '', unit], [, unitOfWhole]] = [part, whole].map((text) => text.split(' ')) as [
+    string[],
+    string[],
+  ];
+  return `${unit !== undefined && unit === unitOfWhole ? number : part} of ${whole}`;
 }
 
 const changesText = ({ added, removed, changed }: NonNullable<DrawResult['against']>): string =>

@@ -87,6 +87,7 @@ export async function planInParts(
         container: place.container,
         files: files.map(({ name, bytes }) => ({ name, bytes })),
         planSha256: outputSha256(input, plan, files),
+        importanceSha256: plan.gguf?.importanceSha256,
       },
       request: requestOf(request, stateDict),
       compute: {

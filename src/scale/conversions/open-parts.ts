@@ -69,6 +69,7 @@ export async function openParts(
     const { input: opened } = prepared;
     const conversion = rank === null ? prepared.plan : await planConversion(opened, rank);
     const files = outputFilesOf(opened, conversion);
+    refuseOtherImportances(plan, conversion);
     if (outputSha256(opened, conversion, files) !== plan.output.planSha256) {
       throw changedInput(`the config or the tokenizer files of ${input} are not those of the plan`);
     }
@@ -147,6 +148,12 @@ function refuseOtherSamples(
       throw changedInput(`${file.path} has other bytes than when it was planned`);
     }
   }
+}
+
+function refuseOtherImportances({ request, output }: PartsPlan, { gguf }: ConversionPlan): void {
+  const [planned, found] = [output.importanceSha256, gguf?.importanceSha256];
+  if (planned === undefined || planned === found) return;
+  throw changedInput(`${request.imatrix} has other importances than when it was planned`);
 }
 
 /** The units of all parts, as text. */

@@ -94,6 +94,8 @@ const planSchema = z.strictObject({
     files: z.array(z.strictObject({ name: fileName, bytes: count })),
     /** SHA-256 of the planned tensors, their sources, the config and the metadata. */
     planSha256: hash,
+    /** SHA-256 of the importances of its matrices. */
+    importanceSha256: hash.optional(),
   }),
   request: requestSchema,
   compute: z.strictObject({

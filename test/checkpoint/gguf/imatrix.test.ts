@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { UserError } from '../../../src/base/errors.js';
 import { IMATRIX_RULES, ruleOf } from '../../../src/checkpoint/checkpoint-rules.js';
 import { readImatrix } from '../../../src/checkpoint/gguf/imatrix.js';
 import { fileIn } from '../temp-folder.js';
@@ -34,6 +35,19 @@ function ruleBrokenBy(bytes: Uint8Array): string | undefined {
   }
 }
 
+/** A .dat file with bytes after its entries. */
+const withEnd = (...bytes: readonly (string | Uint8Array)[]) =>
+  Buffer.concat([older([entry('a', 1, [1])]), ...bytes.map((each) => Buffer.from(each))]);
+
+function problemsOf(read: () => unknown): string {
+  try {
+    read();
+    return '';
+  } catch (error) {
+    return error instanceof UserError ? JSON.stringify(error.problems) : String(error);
+  }
+}
+
 const float = (value: number) => Buffer.from(Float32Array.of(value).buffer);
 
 type Attack = readonly [keyof typeof IMATRIX_RULES, string, () => Uint8Array];
@@ -63,6 +77,22 @@ const ATTACKS: readonly Attack[] = [
   ['imatrix-value', 'infinity', () => older([entry('a', 1, [Number.POSITIVE_INFINITY])])],
   ['imatrix-value', 'a negative value', () => older([entry('a', 1, [-1])])],
   ['imatrix-value', 'negative counts', () => imatrix({ a: { sums: [1], counts: [-1] } })],
+  ['imatrix-value', 'negative calls', () => older([entry('a', -1, [1])])],
+  ['imatrix-value', 'a huge value', () => older([entry('a', 1, [3e38])])],
+  [
+    'imatrix-value',
+    'a huge mean in a GGUF file',
+    () => imatrix({ a: { sums: [3e38], counts: [1] } }),
+  ],
+  ['imatrix-zero', 'zeros alone', () => older([entry('a', 1, [1]), entry('b', 3, [0, 0])])],
+  ['imatrix-zero', 'zeros in a GGUF file', () => imatrix({ a: { sums: [0, 0], counts: [4] } })],
+  ['imatrix-whole', 'bytes after the name of the data', () => withEnd(i32(7), i32(3), 'wik', '!')],
+  ['imatrix-whole', 'other bytes after the entries', () => withEnd('garbage '.repeat(99))],
+  [
+    'imatrix-whole',
+    'a negative length of the name of the data',
+    () => withEnd(i32(7), i32(-3), 'wik'),
+  ],
   ['imatrix-pair', 'sums without counts', () => imatrix({ a: { sums: [1] } })],
   [
     'imatrix-pair',
@@ -86,6 +116,13 @@ const ATTACKS: readonly Attack[] = [
 describe('an importance matrix is refused for', () => {
   it.each(ATTACKS)('%s: %s', (rule, _, make) => {
     expect(ruleBrokenBy(make())).toBe(rule);
+  });
+
+  it('a number of entries, with the bound in words', () => {
+    const bytes = Buffer.concat([i32(12_001), Buffer.alloc(1e6)]);
+    expect(problemsOf(() => readImatrix(fileIn('imatrix', bytes)))).toMatch(
+      /the number of entries.*is 12,001, expected 1 to 12,000 and bytes for all/,
+    );
   });
 
   it('every rule', () => {

@@ -166,8 +166,8 @@ describe('importances', () => {
     expect(opened(plain).keyValues?.has('quantize.imatrix.file')).toBe(false);
     expect(keyValues?.get('quantize.imatrix.file')?.value).toBe('m.dat');
     expect(keyValues?.get('quantize.imatrix.entries_count')?.value).toBe(1);
-    expect(notes.join('\n')).toMatch(/importances of 1 matrices/);
-    expect(notes.join('\n')).toMatch(/no importances for .*"blk\.0\.attn_k/);
+    expect(notes.join('\n')).toMatch(/^Importances of 1 matrix from /m);
+    expect(notes.join('\n')).toMatch(/No importances for .*"blk\.0\.attn_k/);
   });
 
   it('of each expert are for the rows of that expert', async () => {
@@ -179,6 +179,24 @@ describe('importances', () => {
     const source = out();
     await convert(folder, source, {});
     await convert(folder, target, { dtype: 'q4_k_s', imatrix: file });
+    const dead = fileIn(
+      'd.dat',
+      older([
+        entry(
+          name,
+          1,
+          sums.map((sum, at) => (at < 256 ? 0 : sum)),
+        ),
+      ]),
+    );
+    const { notes } = await convert(folder, out(), {
+      dtype: 'q4_k_s',
+      imatrix: dead,
+      dryRun: true,
+    });
+    expect(notes.join('\n')).toMatch(
+      /zero get equal ones: "blk\.0\.ffn_up_exps\.weight" \(1 of 8\)/,
+    );
     const original = openCheckpoint(source);
     const tensor = original.tensors.get(name);
     if (tensor === undefined) throw new Error(name);
@@ -203,7 +221,8 @@ describe('importances', () => {
 
   it.each<readonly [string, () => string | undefined, MixtureName | 'F16', RegExp]>([
     ['without a search for scales', dat, 'q8_0', /search for scales/],
-    ['in a type of numbers', dat, 'F16', /search for scales/],
+    ['in a type of numbers', dat, 'F16', /search for scales, found f16/],
+    ['in a folder', () => folderOf({}), 'q4_k_m', /--imatrix: expected a file, found the folder/],
     ['that are required and missing', () => undefined, 'q2_k_s', /requires an importance matrix/],
     [
       'of another size',
@@ -231,6 +250,6 @@ describe('importances', () => {
     const file = fileIn('m.dat', older(entries));
     const flags: Flags = { dtype: 'q2_k_s', imatrix: file, dryRun: true };
     const { notes } = await convert(await wideModel('tied'), out(), flags);
-    expect(notes.join('\n')).toMatch(/no importances for.*token_embd/);
+    expect(notes.join('\n')).toMatch(/No importances for.*token_embd/);
   });
 });

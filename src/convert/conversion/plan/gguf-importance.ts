@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto';
 import path from 'node:path';
 import { UserError } from '../../../base/errors.js';
+import { formatInteger } from '../../../base/text/units.js';
 import { listed, quoted } from '../../../checkpoint/checkpoint-rules.js';
 import type { GgufValue } from '../../../checkpoint/gguf/gguf-scanner.js';
 import { type ImportanceMatrix, readImatrix } from '../../../checkpoint/gguf/imatrix.js';
@@ -28,14 +29,19 @@ export function importanceFor(file: string, tensors: readonly PlannedTensor[]): 
   const found = readImatrix(file);
   const values = new Map<string, Float32Array>();
   const without: string[] = [];
+  const idle: string[] = [];
   for (const { name, shape, blocks } of tensors) {
     // The scale of a block of Q8_0 follows from its largest value alone.
     if (blocks === undefined || blocks === 'Q8_0') continue;
     const own = found.get(name);
     const size = sizeOf(shape);
+    const columns = shape.at(-1) ?? 1;
     if (own === undefined || (own.length !== size && name === EMBEDDING)) without.push(name);
-    else if (own.length === size) values.set(name, own);
-    else throw otherSize(file, name, own.length, size);
+    else if (own.length === size) {
+      const { weights, unreached } = reached(own, columns);
+      values.set(name, weights);
+      if (unreached > 0) idle.push(`${quoted(name)} (${unreached} of ${size / columns})`);
+    } else throw otherSize(file, name, own.length, size);
   }
   if (values.size === 0) throw otherModel(file, found);
   const names = new Set(tensors.map(({ name }) => name));
@@ -48,10 +54,13 @@ export function importanceFor(file: string, tensors: readonly PlannedTensor[]): 
       ['quantize.imatrix.entries_count', { type: 'u32', value: found.size }],
     ]),
     notes: [
-      `importances of ${values.size} matrices from ${file}`,
-      ...(without.length > 0 ? [`no importances for ${listed(without)}`] : []),
+      `Importances of ${values.size === 1 ? '1 matrix' : `${formatInteger(values.size)} matrices`} from ${file}`,
+      ...(idle.length > 0
+        ? [`Experts with importances of zero get equal ones: ${idle.join(', ')}`]
+        : []),
+      ...(without.length > 0 ? [`No importances for ${listed(without)}`] : []),
       ...(unread.length > 0
-        ? [`importances that no tensor of the output has: ${listed(unread)}`]
+        ? [`Importances that no tensor of the output has: ${listed(unread)}`]
         : []),
     ],
   };
@@ -65,6 +74,22 @@ function sha256Of(values: ImportanceMatrix): string {
   return hash.digest('hex');
 }
 
+/**
+ * Importances with 1 for the experts that have zeros alone, as llama.cpp gives those without tokens: a search weighed with
+ * zeros would make their matrices zero.
+ */
+function reached(values: Float32Array, columns: number) {
+  const weights = values.slice();
+  let unreached = 0;
+  for (let at = 0; at < weights.length; at += columns) {
+    const expert = weights.subarray(at, at + columns);
+    if (expert.some((value) => value !== 0)) continue;
+    expert.fill(1);
+    unreached++;
+  }
+  return { weights, unreached };
+}
+
 /** Values of an entry: the columns, those of each expert. */
 const sizeOf = (shape: readonly number[]): number =>
   (shape.at(-1) ?? 1) * (shape.length > 2 ? (shape[0] ?? 1) : 1);
@@ -76,7 +101,7 @@ const otherSize = (file: string, name: string, found: number, expected: number) 
         severity: 'error',
         file,
         path: `entry ${quoted(name)}`,
-        message: `expected ${expected} values, found ${found}`,
+        message: `expected ${formatInteger(expected)} values, found ${formatInteger(found)}`,
         suggestion: 'compute it with llama-imatrix from a GGUF file of this model',
       },
     ],

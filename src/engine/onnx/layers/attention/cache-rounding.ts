@@ -1,5 +1,5 @@
 /** Keys and values as a cache of another type returns them; see `cache-types.ts`. */
-import { CACHE_BLOCK } from '../../../cache-types.js';
+import { CACHE_BLOCK } from '../../../../model/budget/cache-widths.js';
 import type { Context } from '../../context.js';
 import type { GraphValue } from '../../graph.js';
 

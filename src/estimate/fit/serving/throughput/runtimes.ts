@@ -3,6 +3,7 @@
  * is a default of the program, or a measurement of it.
  */
 import { usageError } from '../../../../base/errors.js';
+import { type CacheDtype, isCacheBlock } from '../../../../base/tensor/dtype.js';
 import { setting } from '../../../../base/text/setting.js';
 import type { Gpu, MemoryKind } from '../../../hardware/gpu.js';
 import { memoryKindOf } from '../../../hardware/gpu.js';
@@ -126,11 +127,15 @@ export const RUNTIME_NAMES = Object.keys(RUNTIMES) as RuntimeName[];
 export const runtimeFacts = (name: RuntimeName): RuntimeFacts => RUNTIMES[name];
 
 /**
- * Program for weights on a GPU where none was asked for: llama.cpp for types of GGUF files and for processors that share
- * their memory, else vLLM.
+ * Program for weights on a GPU where none was asked for: llama.cpp for types of GGUF files, for caches of blocks and for
+ * processors that share their memory, else vLLM.
  */
-function usualRuntime(gpu: Pick<Gpu, 'kind' | 'architecture'>, dtype: WeightDtype): RuntimeName {
-  const isGguf = WEIGHT_DTYPES[dtype].blocks !== undefined;
+function usualRuntime(
+  gpu: Pick<Gpu, 'kind' | 'architecture'>,
+  dtype: WeightDtype,
+  cache: CacheDtype,
+): RuntimeName {
+  const isGguf = WEIGHT_DTYPES[dtype].blocks !== undefined || isCacheBlock(cache);
   const isApple = gpu.architecture === 'apple' || gpu.kind === 'processor';
   return isGguf || isApple ? 'llama.cpp' : 'vllm';
 }
@@ -171,18 +176,28 @@ export interface RuntimeWish {
   readonly memoryShare?: number | undefined;
 }
 
-/** @throws UserError for chunked prompts in a program without them. */
+/**
+ * @param cache Type of the cache.
+ * @throws UserError for chunked prompts or blocks of a cache in a program without them.
+ */
 export function runtimeSetting(
   wish: RuntimeWish,
   gpu: Pick<Gpu, 'kind' | 'architecture'>,
   dtype: WeightDtype,
+  cache: CacheDtype = 'bf16',
 ): RuntimeSetting {
-  const name = wish.name ?? usualRuntime(gpu, dtype);
+  const name = wish.name ?? usualRuntime(gpu, dtype, cache);
   const { launching, batching, memoryShare, title } = runtimeFacts(name);
   if (batching === 'static' && wish.batching !== undefined && wish.batching !== 'static') {
     throw usageError(
       `${setting('runtime', name)}: ${title} has only static batches`,
       `leave the batching out, or write ${setting('runtime', 'vllm')}`,
+    );
+  }
+  if (name !== 'llama.cpp' && isCacheBlock(cache)) {
+    throw usageError(
+      `${setting('cacheDtype', cache)} is a type of llama.cpp, and ${setting('runtime', name)} excludes it`,
+      `write ${setting('runtime', 'llama.cpp')}, or ${setting('cacheDtype', 'f8')}`,
     );
   }
   return {

@@ -25,8 +25,13 @@ export interface ServerQuestion {
 }
 
 /** Program of a setting: the chosen one, or the usual one. */
-export const runtimeOf = ({ runtime, cluster, weights }: ServingFitSetting): RuntimeSetting =>
-  runtime ?? runtimeSetting({}, cluster.gpu, weights.dtype);
+export const runtimeOf = ({
+  runtime,
+  cluster,
+  weights,
+  cacheDtype,
+}: ServingFitSetting): RuntimeSetting =>
+  runtime ?? runtimeSetting({}, cluster.gpu, weights.dtype, cacheDtype);
 
 /** Rates of the roofline with the launches and shares of the program. */
 export function servingRates(setting: ServingFitSetting): Rates {
