@@ -124,6 +124,7 @@ export default class TrainPlanCommand extends TrainingCommand {
     const { emittedOfPlan } = await import('../cli/training-config/emit-answer.js');
     const emitted = await emittedOfPlan(flags.emit, result, {
       document: loaded.document,
+      cluster,
       facts,
       argv: this.argv,
       values: settings.values,

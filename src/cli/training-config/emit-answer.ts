@@ -1,17 +1,18 @@
 /** The command or config of another program that an answer writes. */
 import { usageError } from '../../base/errors.js';
 import { endingOf } from '../../base/files/file-endings.js';
-import type { EmitName, Emitted } from '../../estimate/emit/emitted.js';
+import type { EmitName, Emitted, EmittedModel } from '../../estimate/emit/emitted.js';
 import { EMIT_PROGRAMS, emitNamesFor } from '../../estimate/emit/emitted.js';
-import { type EmittedModel, emittedModel } from '../../estimate/emit/emitted-model.js';
 import { machinesOf } from '../../estimate/emit/machines.js';
 import type { RunFacts, runOfPlan } from '../../estimate/emit/runs.js';
 import type { FitResult } from '../../estimate/fit/fits.js';
+import type { Cluster } from '../../estimate/hardware/gpu.js';
 import type { TrainPlanResult } from '../../estimate/training/plan-training.js';
 import type { TrainingConfigAnswer } from '../../input/training-config/training-answer.js';
 import { hardwareText, placesVerdict } from '../../report/fit/fit-places.js';
 import { pasteable } from '../line/line-mistake.js';
 import { isStdout } from '../output.js';
+import { emittedModel } from './emitted-model.js';
 
 /** @throws UserError for a file whose ending is that of another language. */
 export function refuseOtherLanguage(name: EmitName, output: string | undefined): void {
@@ -77,6 +78,7 @@ export async function emittedOfFit(
 }
 
 interface PlanToEmit extends FitToEmit {
+  readonly cluster: Cluster | undefined;
   readonly values: Parameters<typeof runOfPlan>[2];
   readonly recompute: Parameters<typeof runOfPlan>[3];
 }
@@ -85,13 +87,13 @@ interface PlanToEmit extends FitToEmit {
 export async function emittedOfPlan(
   name: EmitName,
   result: TrainPlanResult,
-  { document, facts, argv, values, recompute }: PlanToEmit,
+  { document, cluster, facts, argv, values, recompute }: PlanToEmit,
 ): Promise<Emitted> {
   const { emitTraining } = await import('../../estimate/emit/emit-training.js');
   const { runOfPlan: asRun } = await import('../../estimate/emit/runs.js');
   const model = modelOf(facts);
   const run = asRun(result, { ...facts, model: model.name }, values, recompute);
-  const machines = machinesOf(result.size.gpus, undefined);
+  const machines = machinesOf(result.size.gpus, cluster);
   return emitTraining(
     name as 'axolotl',
     { run, document, model, machines },

@@ -1,11 +1,10 @@
 /** The command of a server for a plan. */
+import { hasLlamaCache, llamaFlags } from '../../base/text/llama-flags.js';
 import { present } from '../../base/text/words.js';
 import type { FitResult } from '../fit/fits.js';
-import { hasLlamaCache, llamaFlags } from '../fit/places/llama-flags.js';
 import { asFlag, shellText } from './emit-text.js';
-import type { EmitName, Emitted } from './emitted.js';
+import type { EmitName, Emitted, EmittedModel } from './emitted.js';
 import { EMIT_PROGRAMS } from './emitted.js';
-import type { EmittedModel } from './emitted-model.js';
 
 type Serving = NonNullable<FitResult['serving']>;
 

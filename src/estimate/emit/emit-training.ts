@@ -8,9 +8,8 @@ import {
   type TrainingRun,
 } from '../../input/training-config/training-run.js';
 import { asFlag, jsonText, shellText, tomlText, yamlText } from './emit-text.js';
-import type { EmitName, Emitted } from './emitted.js';
+import type { EmitName, Emitted, EmittedModel } from './emitted.js';
 import { EMIT_PROGRAMS } from './emitted.js';
-import type { EmittedModel } from './emitted-model.js';
 import type { Machines } from './machines.js';
 import { megatronSizes } from './megatron-sizes.js';
 

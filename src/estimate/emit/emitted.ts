@@ -86,3 +86,11 @@ export interface Emitted {
   /** What of the plan has no flag and no key in this program. */
   readonly withoutCounterpart: readonly string[];
 }
+
+/** The name of a model for other programs. */
+export interface EmittedModel {
+  /** Repository, folder or file; a placeholder where no weights are known. */
+  readonly name: string;
+  /** What the placeholder stands for; absent where there is none. */
+  readonly note?: string;
+}

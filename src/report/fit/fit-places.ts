@@ -1,8 +1,9 @@
 /** A model on GPUs and in system memory, in the report of `minimind fit`. */
+
+import { llamaFlags } from '../../base/text/llama-flags.js';
 import { setting as flag } from '../../base/text/setting.js';
 import { formatInteger, formatSeconds, significant } from '../../base/text/units.js';
 import { counted, present, sumOf } from '../../base/text/words.js';
-import { llamaFlags } from '../../estimate/fit/places/llama-flags.js';
 import type { PlacesFit } from '../../estimate/fit/places/places.js';
 import type { Cluster } from '../../estimate/hardware/gpu.js';
 import type { Block, Cell, Fact, Verdict } from '../kit/report.js';

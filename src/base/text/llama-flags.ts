@@ -1,6 +1,4 @@
 /** A plan of serving as flags of llama.cpp's programs (common/arg.cpp): one list for the answer and for a written command. */
-import type { ServingFitSetting } from '../serving/serving-work.js';
-import type { PlacesFit } from './places.js';
 
 /** A flag of llama.cpp: both names without dashes, and its value; none for a switch. */
 export interface LlamaFlag {
@@ -10,12 +8,21 @@ export interface LlamaFlag {
   readonly value?: string;
 }
 
+/** Where the layers, experts and caches are. */
+interface LlamaPlaces {
+  readonly gpuLayers: number;
+  readonly cpuExperts: number;
+  readonly isSplit: boolean;
+  readonly cardLayers?: readonly number[] | undefined;
+  readonly isCacheInSystem?: boolean | undefined;
+}
+
 /** What of a plan llama.cpp's flags say. */
 interface LlamaPlan {
-  readonly setting: Pick<ServingFitSetting, 'context' | 'cacheDtype'>;
+  readonly setting: { readonly context: number; readonly cacheDtype: string };
   /** Sequences at a time, which share the cache. */
   readonly sequences: number;
-  readonly places: PlacesFit | undefined;
+  readonly places: LlamaPlaces | undefined;
 }
 
 /** Flags of the context and of the cache, and where the parts of the model are. */
@@ -35,7 +42,7 @@ function placesFlags({
   isSplit,
   cardLayers = [],
   isCacheInSystem,
-}: PlacesFit): LlamaFlag[] {
+}: LlamaPlaces): LlamaFlag[] {
   return [
     { name: 'gpu-layers', short: 'ngl', value: String(gpuLayers) },
     ...(gpuLayers > 0 && cpuExperts > 0

@@ -1,15 +1,8 @@
 /** A model as other programs name it: a repository of the hub, or a folder with its weights. */
 import path from 'node:path';
+import type { EmittedModel } from '../../estimate/emit/emitted.js';
 import { isCheckpointPath, locateModel } from '../../input/model-input/locate.js';
 import { ownRepository } from '../../input/published/published-models.js';
-
-/** The name of a model for other programs. */
-export interface EmittedModel {
-  /** Repository, folder or file; a placeholder where no weights are known. */
-  readonly name: string;
-  /** What the placeholder stands for; absent where there is none. */
-  readonly note?: string;
-}
 
 /** Word for weights that the user has to name. */
 const PLACEHOLDER = 'MODEL';
