@@ -107,7 +107,7 @@ function readOlder(file: ByteFile): ImportanceMatrix {
     scanner.place = `entry ${quoted(name)}`;
     if (found.has(name)) throw scanner.refusal('imatrix-name-twice', 'found the name twice');
     const calls = integer(scanner);
-    if (calls < 0) throw scanner.refusal('imatrix-value', `states ${formatInteger(calls)} calls`);
+    if (calls < 0) throw wrongValue(scanner, `states ${formatInteger(calls)} calls`);
     const length = integer(scanner);
     checkLength(scanner, length);
     const bytes = taken(scanner, 4 * length);
@@ -128,8 +128,8 @@ function readEnd(scanner: GgufScanner): void {
   if (scanner.left > 0) integer(scanner);
   if (scanner.left > 0) taken(scanner, Math.max(0, integer(scanner)));
   if (scanner.left === 0) return;
-  throw scanner.refusal(
-    'imatrix-whole',
+  throw notWhole(
+    scanner,
     `has ${exactBytesText(scanner.left)} after the last entry that belong to nothing`,
   );
 }
@@ -163,8 +163,8 @@ function integer(scanner: GgufScanner): number {
 function taken(scanner: GgufScanner, bytes: number): Buffer {
   const { position, left, file } = scanner;
   if (bytes > left) {
-    throw scanner.refusal(
-      'imatrix-whole',
+    throw notWhole(
+      scanner,
       `needs ${exactBytesText(bytes)}, but only ${formatInteger(left)} follow`,
     );
   }
@@ -186,10 +186,7 @@ function checkEntries(scanner: GgufScanner, entries: number, bytes: number): voi
 function checkedMeans(scanner: GgufScanner, values: Float32Array): Float32Array {
   const wrong = values.find((value) => value > MOST);
   if (wrong !== undefined) {
-    throw scanner.refusal(
-      'imatrix-value',
-      `has the mean square ${wrong}, expected at most ${MOST}`,
-    );
+    throw wrongValue(scanner, `has the mean square ${wrong}, expected at most ${MOST}`);
   }
   if (values.every((value) => value === 0)) {
     throw scanner.refusal('imatrix-zero', 'has only zeros, which say nothing about its matrix');
@@ -200,5 +197,11 @@ function checkedMeans(scanner: GgufScanner, values: Float32Array): Float32Array 
 function checkValues(scanner: GgufScanner, values: Float32Array): void {
   const wrong = values.find((value) => !(value >= 0 && value < Number.POSITIVE_INFINITY));
   if (wrong === undefined) return;
-  throw scanner.refusal('imatrix-value', `has the value ${wrong}`);
+  throw wrongValue(scanner, `has the value ${wrong}`);
 }
+
+const wrongValue = (scanner: GgufScanner, problem: string) =>
+  scanner.refusal('imatrix-value', problem);
+
+const notWhole = (scanner: GgufScanner, problem: string) =>
+  scanner.refusal('imatrix-whole', problem);
