@@ -54,7 +54,6 @@ const OTHER_PROGRAMS: Readonly<Record<string, readonly [lines: number, reason: s
   'scale/launch.ts': [8, 'sbatch, node and GNU parallel, in the jobs that are written for them'],
   'scale/task-index.ts': [1, 'the array of sbatch'],
   'report/parts-report.ts': [1, 'the array of sbatch'],
-  'report/fit/fit-places.ts': [1, 'llama.cpp, which runs the placement'],
   'engine/adapters/adapters.ts': [1, 'node, in a process that looks for WebGPU'],
   'engine/adapters/system-adapters.ts': [2, 'nvidia-smi'],
   'engine/onnx/library.ts': [2, 'npm, and the install script of ONNX Runtime'],
