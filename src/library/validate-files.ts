@@ -41,7 +41,7 @@ export const validatedFiles = (
     const { mayBeTrainingConfig } = await import(
       '../input/training-config/training-config-name.js'
     );
-    if (mayBeTrainingConfig(path)) {
+    if (await mayBeTrainingConfig(path)) {
       const { validTraining } = await import('./validate-training.js');
       const training = await validTraining(path, { strict, ...options });
       if (training) return training;

@@ -36,7 +36,7 @@ export const cacheBlockBytes = (dtype: CacheDtype): number =>
 export const isCacheBlock = (dtype: CacheDtype): dtype is keyof typeof BLOCK_BYTES =>
   dtype in BLOCK_BYTES;
 
-/** Type of recurrent states beside a cache: blocks are types of keys and values alone. */
+/** Type of recurrent states for a type of the cache: only keys and values can be in blocks. */
 export const stateDtypeOf = (cache: CacheDtype): Dtype => (isCacheBlock(cache) ? 'bf16' : cache);
 
 /** Parses a type of a cache by any of its usual names. */

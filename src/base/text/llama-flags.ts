@@ -17,7 +17,7 @@ interface LlamaPlaces {
   readonly isCacheInSystem?: boolean | undefined;
 }
 
-/** What of a plan llama.cpp's flags say. */
+/** Parts of a plan that flags of llama.cpp set. */
 interface LlamaPlan {
   readonly setting: { readonly context: number; readonly cacheDtype: string };
   /** Sequences at a time, which share the cache. */

@@ -63,7 +63,7 @@ export abstract class TrainingCommand extends BaseCommand {
     const words = wordsOfLine(argv, { ...baseFlags, ...declared } as DeclaredFlags);
     const named = words.find(({ flag }) => flag === 'training-config');
     const model = words.find(({ flag }) => flag === undefined)?.texts[0];
-    if (named === undefined && (model === undefined || !mayBeTrainingConfig(model)))
+    if (named === undefined && (model === undefined || !(await mayBeTrainingConfig(model))))
       return [...argv];
     const { readTrainingConfig, trainingConfigIn } = await import(
       '../../input/training-config/read-training-config.js'

@@ -134,7 +134,7 @@ export interface Fits {
 export interface FoundMachine {
   /** Its graphics cards, each with the source of its name. */
   readonly cards: readonly string[];
-  /** Cards that do not count: unknown to the table of GPUs, or graphics of the processor beside a card. */
+  /** Cards that are left out: those that the table of GPUs lacks, and graphics of the processor if there is a card. */
   readonly ignored: readonly string[];
   /** System memory. @real */
   readonly memoryBytes: number;

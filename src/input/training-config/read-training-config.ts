@@ -30,7 +30,7 @@ import { unknownKeyProblem } from './unknown-keys.js';
  * @param file A path that the user gave as a model.
  */
 export async function trainingConfigIn(file: string): Promise<TrainingConfig | undefined> {
-  if (!mayBeTrainingConfig(file)) return undefined;
+  if (!(await mayBeTrainingConfig(file))) return undefined;
   let found: Recognised | undefined;
   try {
     found = await recognisedIn(file, true);
