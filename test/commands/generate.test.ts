@@ -272,6 +272,12 @@ describe('generate', () => {
       [...LLAMA, '--ids', Array(64).fill(1).join()],
       'expected a prompt below 64 tokens',
     ],
+    [
+      // Only its beginning is tokenized.
+      'a text many times too long',
+      [...TINY, 'x '.repeat(8000)],
+      'expected a prompt below 256 tokens (the positions of the model), found more than 4,096',
+    ],
     ['a long context', [...LLAMA, '--ids', '1', '--context', '65'], 'expected at most 64 tokens'],
     [
       'another vocabulary',

@@ -83,8 +83,8 @@ export async function openGeneration(
   refuseUnsampled(request.settings, side.checkpoint && request.seed, settings.sampling);
   await messages.warn(settings.warnings);
   const { isChat, system, source } = request;
-  const reader: PromptReader = { folders, text, isChat, system };
   const { model } = side.loaded;
+  const reader: PromptReader = { folders, text, isChat, system, positions: model.positions };
   if (request.cacheType) refuseCacheType(model, request.cacheType);
   const prompts = await promptsFrom(source, reader, model);
   const context = contextOf(model, prompts, settings, request);

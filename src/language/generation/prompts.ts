@@ -4,6 +4,7 @@ import { UserError, usageError } from '../../base/errors.js';
 import { readText } from '../../base/files/read-file.js';
 import { parseJson } from '../../base/text/json.js';
 import { setting } from '../../base/text/setting.js';
+import { formatInteger } from '../../base/text/units.js';
 import { isRecord } from '../../base/text/words.js';
 import { firstInvalidId, idLimitsOf, listedIds, parseIds } from '../../engine/token-ids.js';
 import type { LanguageModel } from '../../model/architecture/layer.js';
@@ -11,6 +12,7 @@ import type { ChatMessage } from '../tokenizer/chat-template.js';
 import { renderChat } from '../tokenizer/chat-template.js';
 import type { ModelText } from '../tokenizer/model-text.js';
 import { requireTokenizer } from '../tokenizer/model-text.js';
+import type { TextTokenizer } from '../tokenizer/tokenizer.js';
 
 export interface PromptReader {
   /** Folders of the model, for messages. */
@@ -18,6 +20,8 @@ export interface PromptReader {
   readonly text: ModelText;
   readonly isChat: boolean;
   readonly system: string | undefined;
+  /** Tokens that the model has positions for; no prompt can have more. */
+  readonly positions: number;
 }
 
 /** Source of the prompts. */
@@ -78,7 +82,27 @@ export async function promptIds(
 ): Promise<number[]> {
   const { folders, text, isChat } = reader;
   if (isChat) return chatIds(reader, [...earlier, { role: 'user', content: prompt }]);
-  return nonEmpty(requireTokenizer(text, folders).encode(prompt, { special: true }));
+  const tokenizer = requireTokenizer(text, folders);
+  refuseFarTooLong(tokenizer, prompt, reader.positions);
+  return nonEmpty(tokenizer.encode(prompt, { special: true }));
+}
+
+/** Characters of a token, more than an average one has in any language: texts up to this are not looked at first. */
+const LONG_TOKEN = 16;
+
+/**
+ * Refuses a text of many megabytes, as a template can write it, before all of it is tokenized: its beginning alone has
+ * twice the tokens that the model has positions for, so that nothing behind it can make the text short enough.
+ */
+function refuseFarTooLong(tokenizer: TextTokenizer, text: string, positions: number): void {
+  const beginning = LONG_TOKEN * positions;
+  if (text.length <= 2 * beginning) return;
+  const tokens = tokenizer.encode(text.slice(0, beginning), { special: false }).length;
+  if (tokens <= 2 * positions) return;
+  throw usageError(
+    `expected a prompt below ${formatInteger(positions)} tokens (the positions of the model), found more than ${formatInteger(tokens)}`,
+    'give a shorter prompt',
+  );
 }
 
 /**
@@ -86,7 +110,7 @@ export async function promptIds(
  * @throws UserError without a tokenizer or a chat template.
  */
 async function chatIds(
-  { folders, text, system }: PromptReader,
+  { folders, text, system, positions }: PromptReader,
   messages: readonly ChatMessage[],
 ): Promise<number[]> {
   const tokenizer = requireTokenizer(text, folders);
@@ -101,6 +125,7 @@ async function chatIds(
       ? messages
       : [{ role: 'system', content: system }, ...messages];
   const rendered = await renderChat(text.template, all, text.specialTokens);
+  refuseFarTooLong(tokenizer, rendered, positions);
   // The template writes the special tokens.
   return nonEmpty(tokenizer.encode(rendered, { special: false }));
 }
