@@ -5,7 +5,7 @@ import { escapeText, formatPath } from './quote.js';
 import type { SourcePosition } from './source.js';
 
 /** Maximum number of listed problems; the rest are only counted. */
-const MAX_PROBLEMS = 50;
+export const MAX_PROBLEMS = 50;
 
 /** A finding; it becomes a `Problem` if it is listed. */
 export interface LocatedFinding {

@@ -13,6 +13,7 @@ import { CHECKPOINT_SHAPES } from './checkpoint-shapes.js';
 import { DISTRIBUTED_SHAPES } from './distributed-shapes.js';
 import { DOCUMENT_SHAPES } from './document-shapes.js';
 import { GRAPH_SHAPES } from './graph-shapes.js';
+import { INPUT_SHAPES } from './input-shapes.js';
 import type { Shape } from './shape.js';
 import { TEXT_SHAPES } from './text-shapes.js';
 
@@ -101,6 +102,7 @@ const SHAPES: readonly Shape[] = [
   ...GRAPH_SHAPES,
   ...DOCUMENT_SHAPES,
   ...TEXT_SHAPES,
+  ...INPUT_SHAPES,
 ];
 
 const say = (line: string) => process.stdout.write(`${line}\n`);

@@ -23,7 +23,7 @@ import { valueIn, withDefaults } from './settings-in.js';
 import type { PlacedKey, TrainingConfig } from './training-config.js';
 import { mayBeTrainingConfig } from './training-config-name.js';
 import type { ReadValue, RunField, TrainingRun } from './training-run.js';
-import { unknownKeyProblem } from './unknown-keys.js';
+import { unknownKeyProblems } from './unknown-keys.js';
 
 /**
  * The config of a training in a file that could be one; undefined for any other file, also one that cannot be read.
@@ -148,6 +148,7 @@ async function configOf(
   const uncounted: PlacedKey[] = [];
   const ignored: PlacedKey[] = [];
   const problems: Problem[] = [];
+  const unknown: PropertyPath[] = [];
   let refused: Problem | undefined;
   const placed = (path: PropertyPath): PlacedKey => {
     const { line } = document.locate(path, 'key');
@@ -199,8 +200,9 @@ async function configOf(
     } else if (known.has(key) || isInOpen) {
       // A value that only a shell knows is undefined.
       if (value !== null) ignored.push(placed(at));
-    } else problems.push(unknownKeyProblem(document, at, program));
+    } else unknown.push(at);
   }
+  problems.push(...unknownKeyProblems(document, unknown, program));
   Object.assign(run, program.complete?.(run as TrainingRun, document.value));
   const linked = await linkedRun(document.file, run as TrainingRun);
   const placeOf = placesOf(document, values);

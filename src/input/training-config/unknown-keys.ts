@@ -1,6 +1,8 @@
 /** Keys of a config that its program does not have. */
 import type { Problem, PropertyPath } from '../../base/errors.js';
+import { counted } from '../../base/text/words.js';
 import type { ConfigDocument } from '../../config/document.js';
+import { MAX_PROBLEMS } from '../../config/document-problems.js';
 import { misspelled, nearest } from '../../config/nearest.js';
 import { formatPath, quote } from '../../config/quote.js';
 import type { TrainingProgram } from './program.js';
@@ -8,8 +10,23 @@ import type { TrainingProgram } from './program.js';
 /** Wrong letters up to which a key is a misspelled one; more can be a key of a newer version. */
 const MOST_LETTERS = 2;
 
+/** The problems of keys that a program does not know, in order; those beyond what a screen shows are counted. */
+export function unknownKeyProblems(
+  document: ConfigDocument,
+  keys: readonly PropertyPath[],
+  program: TrainingProgram,
+): Problem[] {
+  const problems = keys
+    .slice(0, MAX_PROBLEMS)
+    .map((at) => unknownKeyProblem(document, at, program));
+  const next = keys[MAX_PROBLEMS];
+  if (next === undefined) return problems;
+  const message = `and ${counted(keys.length - MAX_PROBLEMS, 'more unknown key')}`;
+  return [...problems, { severity: 'warning', ...document.locate(next, 'key'), message }];
+}
+
 /** The problem of a key that a program does not know, with the key that could be meant. */
-export function unknownKeyProblem(
+function unknownKeyProblem(
   document: ConfigDocument,
   at: PropertyPath,
   program: TrainingProgram,

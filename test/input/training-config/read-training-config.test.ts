@@ -346,4 +346,19 @@ describe('training configs of other programs', () => {
       expect(problems).toMatchObject([{ severity: 'warning', line: 3 }]);
     });
   });
+
+  it('lists the first unknown keys and counts the others', async () => {
+    const keys = Array.from({ length: 20_000 }, (_, at) => `k${at} = 1`).join('\n');
+    const file = written(
+      'many.toml',
+      `[model]\nname = "llama3"\nflavor = "8B"\n[training]\n${keys}\n`,
+    );
+    const { problems } = await readTrainingConfig(file);
+    expect(problems.map(({ line, message }) => `${line} ${message}`.slice(0, 40))).toEqual([
+      ...Array.from({ length: 50 }, (_, at) =>
+        `${at + 5} unknown key "k${at}": torchtitan 0.2.2 has`.slice(0, 40),
+      ),
+      '55 and 19,950 more unknown keys',
+    ]);
+  });
 });
