@@ -1,7 +1,8 @@
 import fs from 'node:fs';
 import { describe, expect, it } from 'vitest';
+import { type FlagRow, SOURCES } from '../../src/cli/foreign/flags/flag-row.js';
 import { OF_A_STORE, VERBS } from '../../src/cli/foreign/foreign-commands.js';
-import { FLAGS, type FlagRow, SOURCES } from '../../src/cli/foreign/foreign-flags.js';
+import { FLAGS } from '../../src/cli/foreign/foreign-flags.js';
 import * as meanings from '../../src/cli/foreign/meanings.js';
 import { foldedName } from '../../src/cli/foreign/spellings.js';
 import { type DeclaredCommand, readCommandLine } from '../../src/cli/line/command-line.js';

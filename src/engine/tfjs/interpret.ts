@@ -36,13 +36,14 @@ import {
   runTransposedLinear,
 } from './layers/basic.js';
 import { runMixtureOfExperts, runRouter } from './layers/mixture.js';
-import { runAttention, runLatentAttention } from './layers/run-attention.js';
+import { runAttention } from './layers/run-attention.js';
 import {
   runDifferentialAttention,
   runDynamicMask,
   runExpertAttention,
 } from './layers/run-attention-kinds.js';
 import { runBlockDiagonal, runGriffin } from './layers/run-griffin.js';
+import { runLatentAttention } from './layers/run-latent-attention.js';
 import { runKimiDelta, runLightningAttention } from './layers/run-linear-attention.js';
 import {
   runCausalConv,

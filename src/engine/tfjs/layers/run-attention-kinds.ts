@@ -10,9 +10,10 @@ import type { Param } from '../../../model/architecture/param.js';
 import type { Tensor, Tensor1D, Tensor2D, Tensor3D, Tf } from '../packages.js';
 import type { ForwardRun } from '../run.js';
 import { readValues } from '../run.js';
+import type { HeadKeys } from './attend.js';
 import { asRows, runProjections, runRotary } from './basic.js';
 import { routes } from './mixture.js';
-import { attendHeads, type HeadKeys, runAttention } from './run-attention.js';
+import { attendHeads, runAttention } from './run-attention.js';
 
 /** u [B, T, H] → [B, T, H]. The choice of experts is a step function without a gradient, as in `runRouter`. */
 export function runExpertAttention(run: ForwardRun, layer: ExpertAttention, u: Tensor3D): Tensor3D {
