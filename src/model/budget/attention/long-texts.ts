@@ -4,17 +4,17 @@
  * 2004.05150) has a window and some tokens that see and are seen by all.
  */
 
-import { usageError } from '../../base/errors.js';
-import { DTYPES, type Dtype } from '../../base/tensor/dtype.js';
-import { setting } from '../../base/text/setting.js';
-import { formatInteger } from '../../base/text/units.js';
-import { counted } from '../../base/text/words.js';
-import type { Layer } from '../architecture/layer.js';
-import type { Scores } from '../operations/primitive.js';
-import { add, ceildiv, type Expression, inputNamed, mul, v } from './expression.js';
-import { type Figure, figure, sumFigure } from './figure.js';
-import { forwardFlopsOf, operationsIn } from './flops.js';
-import { stateOf } from './state.js';
+import { usageError } from '../../../base/errors.js';
+import { DTYPES, type Dtype } from '../../../base/tensor/dtype.js';
+import { setting } from '../../../base/text/setting.js';
+import { formatInteger } from '../../../base/text/units.js';
+import { counted } from '../../../base/text/words.js';
+import type { Layer } from '../../architecture/layer.js';
+import type { Scores } from '../../operations/primitive.js';
+import { add, ceildiv, type Expression, inputNamed, mul, v } from '../expression.js';
+import { type Figure, figure, sumFigure } from '../figure.js';
+import { forwardFlopsOf, operationsIn } from '../flops.js';
+import { stateOf } from '../state.js';
 
 export type LongTextStrategy =
   | 'full'

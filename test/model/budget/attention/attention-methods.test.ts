@@ -1,15 +1,15 @@
 import { describe, expect, it } from 'vitest';
-import { loadModelFile } from '../../../src/input/model-input/read-model-file.js';
-import {
-  type AttentionMethod,
-  type AttentionRow,
-  type AttentionSetting,
-  attentionMethodsOf,
-  matchRatios,
-} from '../../../src/model/budget/attention-methods.js';
-import { forwardFlopsOf } from '../../../src/model/budget/flops.js';
-import { normOperations } from '../../../src/model/budget/norm-operations.js';
-import { stateOf } from '../../../src/model/budget/state.js';
+import { loadModelFile } from '../../../../src/input/model-input/read-model-file.js';
+import { attentionMethodsOf } from '../../../../src/model/budget/attention/attention-methods.js';
+import type {
+  AttentionMethod,
+  AttentionRow,
+  AttentionSetting,
+} from '../../../../src/model/budget/attention/attention-result.js';
+import { matchRatios } from '../../../../src/model/budget/attention/match-ratios.js';
+import { forwardFlopsOf } from '../../../../src/model/budget/flops.js';
+import { normOperations } from '../../../../src/model/budget/norm-operations.js';
+import { stateOf } from '../../../../src/model/budget/state.js';
 
 const SMALL = 'configs/minimind/minimind2-small.yaml';
 /** Shared memory per block of an A100. */
