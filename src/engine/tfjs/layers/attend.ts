@@ -1,3 +1,4 @@
+/** Softmax attention over given queries, keys and values of each head. */
 import type { Alibi, Window } from '../../../model/architecture/layer.js';
 import { alibiScore } from '../../../model/architecture/masks.js';
 import { firstKeys } from '../../calls.js';

@@ -1,3 +1,4 @@
+/** Attention of heads: keys and values of this run after the cached ones; d is headDim. */
 import type { CacheType } from '../../../base/tensor/dtype.js';
 import { asCached } from '../../../checkpoint/gguf/blocks/cache-rounding.js';
 import type {

@@ -1,3 +1,4 @@
+/** Latent attention: the keys and values of all heads come from a cached latent. */
 import type { LatentAttention } from '../../../model/architecture/layer.js';
 import type { Tensor2D, Tensor3D, Tensor4D, Tf } from '../packages.js';
 import type { ForwardRun } from '../run.js';

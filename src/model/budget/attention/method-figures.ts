@@ -1,3 +1,10 @@
+/**
+ * Figures of a method of attention.
+ *
+ * A kernel either stores its scores in the memory of the GPU and passes over them four times (writes S, reads S,
+ * writes P, reads P: arXiv 2205.14135, algorithm 0), or works in tiles on the chip (algorithm 1). Scores count as
+ * computed, with those that the causal mask hides.
+ */
 import { DTYPES } from '../../../base/tensor/dtype.js';
 import { sumOf } from '../../../base/text/words.js';
 import type { Layer, Window } from '../../architecture/layer.js';
