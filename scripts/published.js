@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url';
 import { isDeepStrictEqual } from 'node:util';
 import { parse } from 'yaml';
 import { parseDocument } from '../src/config/document.js';
-import { asOurDocument } from '../src/input/model-input/hugging-face-document.js';
+import { asOurDocument } from '../src/input/model-input/hugging-face/hugging-face-document.js';
 import { hubOf, modelOf } from '../src/input/published/published-file.js';
 import { loadFamily } from '../src/model/architecture/families.js';
 import { presetDocument } from '../src/model/architecture/presets.js';

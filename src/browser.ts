@@ -14,13 +14,6 @@ export { MACHINES } from './estimate/hardware/machines.js';
 export type { AnswerNotes, Model } from './library/answer.js';
 export type { CompareOptions } from './library/compare.js';
 export type { CompareSrteOptions } from './library/compare-srte.js';
-export type {
-  ConfigOptions,
-  DescribedModel,
-  DescribeOptions,
-  GivenConfig,
-  SetOptions,
-} from './library/describe-model.js';
 export { type FitTableOptions, fit, type NamedFitOptions } from './library/fit.js';
 export {
   compare,
@@ -30,9 +23,16 @@ export {
   plan,
   validateConfig as validate,
 } from './library/loaded-on-call.js';
+export type {
+  ConfigOptions,
+  DescribedModel,
+  DescribeOptions,
+  GivenConfig,
+  SetOptions,
+} from './library/models/describe-model.js';
 export type { NamedPlanOptions, PlanOptions } from './library/plan.js';
 export { type ProfileOptions, profile, type SettingOptions } from './library/profile.js';
-export type { ValidateOptions } from './library/validate.js';
+export type { ValidateOptions } from './library/validate/validate.js';
 export {
   DEFAULT_FAMILY,
   FAMILY_NAMES,

@@ -17,6 +17,10 @@ export type { AnswerNotes, Model } from './library/answer.js';
 export { type CompareOptions, compare } from './library/compare.js';
 export { type CompareSrteOptions, compareSrte } from './library/compare-srte.js';
 export { type ConvertOptions, convert } from './library/convert.js';
+export { type DiffOptions, diff } from './library/diff.js';
+export { explainPublished } from './library/explain-published.js';
+export { type FitTableOptions, fit, type NamedFitOptions } from './library/fit.js';
+export { type InspectOptions, inspect } from './library/inspect.js';
 export {
   type ConfigOptions,
   type DescribedModel,
@@ -24,20 +28,16 @@ export {
   describeModel,
   type GivenConfig,
   type SetOptions,
-} from './library/describe-model.js';
-export { type DiffOptions, diff } from './library/diff.js';
-export type { EngineOptions } from './library/engine-options.js';
-export { type EvaluateOptions, evaluate, type WeightOptions } from './library/evaluate.js';
-export { explainPublished } from './library/explain-published.js';
-export { type FitTableOptions, fit, type NamedFitOptions } from './library/fit.js';
-export { type GenerateOptions, generate } from './library/generate.js';
-export { type InspectOptions, inspect } from './library/inspect.js';
-export { type HubOptions, type LoadOptions, loadModel } from './library/load-model.js';
+} from './library/models/describe-model.js';
+export { type HubOptions, type LoadOptions, loadModel } from './library/models/load-model.js';
 export { type NamedPlanOptions, type PlanOptions, plan } from './library/plan.js';
 export { type ProfileOptions, profile, type SettingOptions } from './library/profile.js';
-export { type QuickTestOptions, quickTest } from './library/quick-test.js';
-export { type ValidateOptions, validateConfig as validate } from './library/validate.js';
-export { type ValidateFilesOptions, validateFiles } from './library/validate-files.js';
+export type { EngineOptions } from './library/run/engine-options.js';
+export { type EvaluateOptions, evaluate, type WeightOptions } from './library/run/evaluate.js';
+export { type GenerateOptions, generate } from './library/run/generate.js';
+export { type QuickTestOptions, quickTest } from './library/run/quick-test.js';
+export { type ValidateOptions, validateConfig as validate } from './library/validate/validate.js';
+export { type ValidateFilesOptions, validateFiles } from './library/validate/validate-files.js';
 export { type VerifyOptions, verify } from './library/verify.js';
 export {
   DEFAULT_FAMILY,

@@ -17,8 +17,9 @@ import { nearest } from '../config/nearest.js';
 import { escapeText, quote } from '../config/quote.js';
 import { spellAsFlags } from './flag-spelling.js';
 import type { HelpLength } from './help.js';
-import { NeedsMeanings, readCommandLine } from './line/command-line.js';
+import { readCommandLine } from './line/command-line.js';
 import { LineMistake, type MeantLine, pasteable } from './line/line-mistake.js';
+import { NeedsMeanings } from './line/typed-line.js';
 import { renderOptions, writeInterruption, writeStdout } from './output.js';
 
 /** Must match `additionalHelpFlags` and `additionalVersionFlags` in package.json. */

@@ -20,7 +20,7 @@ import { SweepCommand, type SweepRun } from '../cli/sweep-command.js';
 import { isCheckpointPath } from '../input/model-input/locate.js';
 import { openWeighted } from '../input/model-input/weighted-model.js';
 import type { EvaluationInput, EvaluationResult } from '../language/evaluation/evaluate-files.js';
-import { evaluationWork } from '../library/evaluate.js';
+import { evaluationWork } from '../library/run/evaluate.js';
 import { evaluateReport } from '../report/evaluate-report.js';
 
 export default class Evaluate extends SweepCommand {

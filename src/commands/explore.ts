@@ -13,7 +13,7 @@ import { writeText } from '../cli/output.js';
 import { parseDocument } from '../config/document.js';
 import { correctedOverrides, splitOverride } from '../config/overrides.js';
 import { MAX_DOCUMENT_BYTES } from '../config/source.js';
-import { editedYaml } from '../config/yaml-edits.js';
+import { editedYaml } from '../config/syntax/yaml-edits.js';
 import { clusterNamed } from '../estimate/hardware/cluster-named.js';
 import {
   type ExploredModel,

@@ -10,8 +10,8 @@ import {
   readAs,
   set,
 } from '../cli/flags/flags.js';
-import { validationOf } from '../library/validate.js';
-import { validatedFiles } from '../library/validate-files.js';
+import { validationOf } from '../library/validate/validate.js';
+import { validatedFiles } from '../library/validate/validate-files.js';
 import { FORMATS } from '../report/kit/report.js';
 import { validationReport } from '../report/models.js';
 

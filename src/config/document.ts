@@ -9,10 +9,6 @@ import {
   Unreadable,
   unreadableAt,
 } from './document-problems.js';
-import type { Edit } from './json-edits.js';
-import { editedJson } from './json-edits.js';
-import { jsonMistake } from './json-syntax.js';
-import { type PythonSettings, pythonSettings } from './python-text.js';
 import { describeValue } from './quote.js';
 import {
   dataSource,
@@ -24,7 +20,11 @@ import {
   type SourcePosition,
   TextSource,
 } from './source.js';
-import { parseYaml } from './yaml.js';
+import type { Edit } from './syntax/json-edits.js';
+import { editedJson } from './syntax/json-edits.js';
+import { jsonMistake } from './syntax/json-syntax.js';
+import { type PythonSettings, pythonSettings } from './syntax/python-text.js';
+import { parseYaml } from './syntax/yaml.js';
 
 /** A parsed document: its value, and the location of each part. Immutable. */
 export class ConfigDocument {

@@ -6,7 +6,7 @@ import { type LocatedFinding, Unreadable, unreadableAt } from './document-proble
 import { describeValue, formatPath, quote, valueAt } from './quote.js';
 import { keyPaths, type Schema } from './schema-structure.js';
 import { follow, type LocatedValue, overrideSource, type SourcePosition } from './source.js';
-import { MAX_DEPTH, parseYaml } from './yaml.js';
+import { MAX_DEPTH, parseYaml } from './syntax/yaml.js';
 
 /** One step of the path of a `--set`, from its first character on. */
 const SEGMENT =

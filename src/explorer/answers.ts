@@ -7,10 +7,13 @@ import { weightLayout } from '../estimate/fit/serving/quantized.js';
 import { servingMemoryOf } from '../estimate/fit/serving/serving-memory.js';
 import { parseWeightDtype } from '../estimate/fit/serving/weight-types.js';
 import { type AnswerNotes, withNotes } from '../library/answer.js';
-import { type DescribedModel as Described, describeModel } from '../library/describe-model.js';
 import { fit as fitModel } from '../library/fit.js';
+import {
+  type DescribedModel as Described,
+  describeModel,
+} from '../library/models/describe-model.js';
 import { profile } from '../library/profile.js';
-import { validationOf, withTrainingMistakes } from '../library/validate.js';
+import { validationOf, withTrainingMistakes } from '../library/validate/validate.js';
 import { type Dimensions, type Family, jsonSchemaOf } from '../model/architecture/family.js';
 import { tensorInventory } from '../model/budget/profile-model.js';
 import type { ProfileResult, ValidationResult } from '../report/command-results.js';

@@ -7,8 +7,8 @@ import { withAdapter } from '../input/model-input/adapter-model.js';
 import { checkpointWarnings } from '../input/model-input/checkpoint-config.js';
 import { openModelCheckpoint } from '../input/model-input/gguf/gguf-checkpoint.js';
 import { type AnswerNotes, withNotes } from './answer.js';
-import { overridesOf, type SetOptions } from './describe-model.js';
-import { type HubOptions, mounted } from './load-model.js';
+import { overridesOf, type SetOptions } from './models/describe-model.js';
+import { type HubOptions, mounted } from './models/load-model.js';
 import { silent } from './warnings.js';
 
 /** Settings that are written otherwise in the library. */

@@ -8,7 +8,7 @@ import {
 } from '../convert/difference/difference.js';
 import type { FamilyName } from '../model/architecture/families.js';
 import { type AnswerNotes, withNotes } from './answer.js';
-import { type HubOptions, mounted } from './load-model.js';
+import { type HubOptions, mounted } from './models/load-model.js';
 import { silent } from './warnings.js';
 
 export interface DiffOptions extends Pick<HubOptions, 'offline'> {

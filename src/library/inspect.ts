@@ -30,7 +30,7 @@ import { onnxViewOf } from '../input/model-input/onnx/onnx-tensors.js';
 import type { FamilyName } from '../model/architecture/families.js';
 import type { InspectResult, OnnxInspection } from '../report/command-results.js';
 import { type AnswerNotes, withNotes } from './answer.js';
-import { type HubOptions, mounted } from './load-model.js';
+import { type HubOptions, mounted } from './models/load-model.js';
 
 export interface InspectOptions extends HubOptions {
   /** Whether minimum, maximum, mean, deviation, norm, zeros, NaN and infinities are measured. */

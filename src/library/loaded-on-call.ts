@@ -11,9 +11,9 @@ import type {
   DescribedModel,
   DescribeOptions,
   GivenConfig,
-} from './describe-model.js';
+} from './models/describe-model.js';
 import type { NamedPlanOptions } from './plan.js';
-import type { ValidateOptions } from './validate.js';
+import type { ValidateOptions } from './validate/validate.js';
 
 /** See `compare` of compare.ts. */
 export const compare = async (
@@ -37,15 +37,16 @@ export const plan = async (options: NamedPlanOptions): Promise<PlanResult> =>
 export const describeModel = async (
   config: GivenConfig,
   options?: DescribeOptions,
-): Promise<DescribedModel> => (await import('./describe-model.js')).describeModel(config, options);
+): Promise<DescribedModel> =>
+  (await import('./models/describe-model.js')).describeModel(config, options);
 
 /** See `loadPreset` of load-preset.ts. */
 export const loadPreset = async (name: string, options?: ConfigOptions): Promise<DescribedModel> =>
-  (await import('./load-preset.js')).loadPreset(name, options);
+  (await import('./models/load-preset.js')).loadPreset(name, options);
 
 /** See `validateConfig` of validate.ts. */
 export const validateConfig = async (
   config: GivenConfig,
   options?: ValidateOptions,
 ): Promise<ValidationResult & AnswerNotes> =>
-  (await import('./validate.js')).validateConfig(config, options);
+  (await import('./validate/validate.js')).validateConfig(config, options);

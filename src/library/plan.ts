@@ -13,7 +13,7 @@ import { squareRootRule, type TokenizedText } from '../estimate/plan/vocabulary.
 import { type FamilyName, loadFamily } from '../model/architecture/families.js';
 import type { Exact } from '../model/budget/figure.js';
 import { usualCacheDtype } from '../model/budget/profile-model.js';
-import { overridesOf, type SetOptions } from './describe-model.js';
+import { overridesOf, type SetOptions } from './models/describe-model.js';
 
 /** Options of a plan without the hardware. */
 export interface PlanOptions {

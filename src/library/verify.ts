@@ -22,8 +22,8 @@ import {
   verifyCheckpoint,
 } from '../input/model-input/verify-checkpoint.js';
 import { type AnswerNotes, withNotes } from './answer.js';
-import { type ConfigOptions, overridesOf } from './describe-model.js';
-import { type HubOptions, mounted } from './load-model.js';
+import { type ConfigOptions, overridesOf } from './models/describe-model.js';
+import { type HubOptions, mounted } from './models/load-model.js';
 import { type Surroundings, silent } from './warnings.js';
 
 /** What is checked besides names, shapes and types. */

@@ -15,7 +15,7 @@ import type {
   ComparedFigure,
   FoundRatio,
   RatioMatch,
-} from '../model/budget/attention-methods.js';
+} from '../model/budget/attention/attention-result.js';
 import type { NormOperations } from '../model/budget/norm-operations.js';
 import type { Block, Cell, Fact, Report, TableBlock, Verdict } from './kit/report.js';
 import {

@@ -3,7 +3,7 @@
 import { commandText } from '../base/text/setting.js';
 import { formatInteger, percentText, significant } from '../base/text/units.js';
 import { modelName } from '../base/text/words.js';
-import type { LongTextRow, LongTexts } from '../model/budget/long-texts.js';
+import type { LongTextRow, LongTexts } from '../model/budget/attention/long-texts.js';
 import type { Block, Cell, TableBlock, Verdict } from './kit/report.js';
 import {
   bytesCell,

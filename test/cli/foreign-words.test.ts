@@ -1,12 +1,14 @@
 import fs from 'node:fs';
 import { describe, expect, it } from 'vitest';
+import { type FlagRow, SOURCES } from '../../src/cli/foreign/flags/flag-row.js';
 import { OF_A_STORE, VERBS } from '../../src/cli/foreign/foreign-commands.js';
-import { FLAGS, type FlagRow, SOURCES } from '../../src/cli/foreign/foreign-flags.js';
+import { FLAGS } from '../../src/cli/foreign/foreign-flags.js';
 import * as meanings from '../../src/cli/foreign/meanings.js';
 import { foldedName } from '../../src/cli/foreign/spellings.js';
-import { type DeclaredCommand, readCommandLine } from '../../src/cli/line/command-line.js';
+import { readCommandLine } from '../../src/cli/line/command-line.js';
 import { exampleOf } from '../../src/cli/line/flag-example.js';
 import { LineMistake, type MeantLine } from '../../src/cli/line/line-mistake.js';
+import type { DeclaredCommand } from '../../src/cli/line/typed-line.js';
 import { inPackage } from '../fixtures.js';
 
 const COMMANDS: readonly DeclaredCommand[] = Object.values(

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { UserError } from '../../src/base/errors.js';
-import { type DeclaredCommand, readCommandLine } from '../../src/cli/line/command-line.js';
+import { readCommandLine } from '../../src/cli/line/command-line.js';
+import type { DeclaredCommand } from '../../src/cli/line/typed-line.js';
 import { commandNames, inPackage } from '../fixtures.js';
 
 /** Placeholders for values of the user: files, models, texts, names. */

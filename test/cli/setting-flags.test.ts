@@ -58,7 +58,7 @@ const OTHER_PROGRAMS: Readonly<Record<string, readonly [lines: number, reason: s
   'engine/adapters/system-adapters.ts': [2, 'nvidia-smi'],
   'engine/onnx/library.ts': [2, 'npm, and the install script of ONNX Runtime'],
   'engine/select/installation.ts': [3, 'npm'],
-  'language/data/parquet-rows.ts': [1, 'node, in the process that reads Parquet'],
+  'language/data/files/parquet-rows.ts': [1, 'node, in the process that reads Parquet'],
   'base/text/hub-names.ts': [1, 'hf, which downloads models'],
   'base/files/early-end.ts': [1, 'node, in the thread that hears signals'],
 };

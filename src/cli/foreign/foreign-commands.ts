@@ -1,5 +1,5 @@
 /** Commands of other tools, and the lines that do the same here. Loaded with their flags. */
-import type { Source } from './foreign-flags.js';
+import type { Source } from './flags/flag-row.js';
 
 /** Lines that a first word means, and the words. `$1` is an argument of theirs, and `$2.gguf` one that has this ending. */
 type VerbRow = readonly [lines: readonly string[], words: string, sources: readonly Source[]];

@@ -2,8 +2,9 @@
 import { downloadLine } from '../../base/text/hub-names.js';
 import { misspelled } from '../../config/nearest.js';
 import { hubRepository } from '../../input/published/published-models.js';
+import { OFF, VALUES } from './flags/values.js';
 import { DOWNLOADS, OF_A_STORE, PROGRAM_FLAGS, PROGRAMS, VERBS } from './foreign-commands.js';
-import { FLAGS, OFF, VALUES } from './foreign-flags.js';
+import { FLAGS } from './foreign-flags.js';
 import { foldedName } from './spellings.js';
 
 /** Advice for flags without a meaning here. */

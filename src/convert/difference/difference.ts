@@ -9,7 +9,10 @@ import { NoStateDicts } from '../../checkpoint/open.js';
 import type { ConfigDocument } from '../../config/document.js';
 import { formatPath, splitDotted, valueAt } from '../../config/quote.js';
 import { TextSource } from '../../config/source.js';
-import { asOurDocument, isHuggingFace } from '../../input/model-input/hugging-face-document.js';
+import {
+  asOurDocument,
+  isHuggingFace,
+} from '../../input/model-input/hugging-face/hugging-face-document.js';
 import { withErrorOf } from '../../input/model-input/model-source.js';
 import type { Side, SideOptions, SideSummary } from './sides.js';
 import { openSide, summaryOf } from './sides.js';

@@ -14,6 +14,7 @@ import type {
   Xielu,
 } from '../../model/architecture/layer.js';
 import { mixesTokens } from '../calls.js';
+import { activate } from './differentiable.js';
 import {
   applySoftcap,
   runAltUpBlock,
@@ -33,27 +34,27 @@ import {
   runSinusoidalPositions,
   runSrte,
   runTransposedLinear,
-} from './basic.js';
-import { activate } from './differentiable.js';
-import { runMixtureOfExperts, runRouter } from './mixture.js';
-import type { Tensor, Tensor3D } from './packages.js';
-import type { ForwardRun } from './run.js';
-import { runAttention, runLatentAttention } from './run-attention.js';
+} from './layers/basic.js';
+import { runMixtureOfExperts, runRouter } from './layers/mixture.js';
+import { runAttention } from './layers/run-attention.js';
 import {
   runDifferentialAttention,
   runDynamicMask,
   runExpertAttention,
-} from './run-attention-kinds.js';
-import { runBlockDiagonal, runGriffin } from './run-griffin.js';
-import { runKimiDelta, runLightningAttention } from './run-linear-attention.js';
+} from './layers/run-attention-kinds.js';
+import { runBlockDiagonal, runGriffin } from './layers/run-griffin.js';
+import { runLatentAttention } from './layers/run-latent-attention.js';
+import { runKimiDelta, runLightningAttention } from './layers/run-linear-attention.js';
 import {
   runCausalConv,
   runGatedDelta,
   runHeadedMamba,
   runMamba,
   runStateSpaceDual,
-} from './run-recurrent.js';
-import { runRwkvChannelMix, runRwkvTimeMix } from './run-rwkv.js';
+} from './layers/run-recurrent.js';
+import { runRwkvChannelMix, runRwkvTimeMix } from './layers/run-rwkv.js';
+import type { Tensor, Tensor3D } from './packages.js';
+import type { ForwardRun } from './run.js';
 
 /**
  * A run with its shared values, which `release` disposes.

@@ -5,9 +5,9 @@ import type { Param } from '../../model/architecture/param.js';
 import { ownTensors, unreadTensors, walk } from '../../model/architecture/walk.js';
 import { transposed } from '../weights/quantized-weights.js';
 import type { WeightSource } from '../weights/weights.js';
+import { decayRates } from './layers/selective-scan.js';
 import type { Backend, Tensor, Tensor2D } from './packages.js';
 import { scoped } from './packages.js';
-import { decayRates } from './selective-scan.js';
 
 // Tensors that a layer needs and their forms, planned before reading.
 

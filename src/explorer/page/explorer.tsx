@@ -4,16 +4,16 @@ import type { ModelAnswers } from '../answers.js';
 import { fitLine, profileLine, validateLine } from '../command-lines.js';
 import type { ExploredModel, ExplorerState } from '../explorer-state.js';
 import { editedModel } from '../explorer-state.js';
-import { ComponentsChart } from './components-chart.js';
-import { DialsPanel } from './dials-panel.js';
-import { EditorPanel } from './editor-panel.js';
-import { FormPanel } from './form-panel.js';
+import { ComponentsChart } from './charts/components-chart.js';
+import { MemoryChart } from './charts/memory-chart.js';
 import { Lines } from './lines.js';
-import { MemoryChart } from './memory-chart.js';
-import { SettingPanel } from './setting-panel.js';
-import { Toolbar } from './toolbar.js';
+import { DialsPanel } from './panels/dials-panel.js';
+import { EditorPanel } from './panels/editor-panel.js';
+import { FormPanel } from './panels/form-panel.js';
+import { SettingPanel } from './panels/setting-panel.js';
+import { Toolbar } from './panels/toolbar.js';
+import { VerdictPanel } from './panels/verdict-panel.js';
 import { useExplorer } from './use-explorer.js';
-import { VerdictPanel } from './verdict-panel.js';
 
 interface Properties {
   readonly initial: ExplorerState;

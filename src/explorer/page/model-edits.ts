@@ -1,7 +1,7 @@
 /** Changes of a model's text by controls. */
 import { isRecord } from '../../base/text/words.js';
 import { parseDocument } from '../../config/document.js';
-import { editedYaml } from '../../config/yaml-edits.js';
+import { editedYaml } from '../../config/syntax/yaml-edits.js';
 import type { ExplorerState } from '../explorer-state.js';
 import { editedModel, withText } from '../explorer-state.js';
 

@@ -24,9 +24,9 @@ import type { Param } from '../../model/architecture/param.js';
 import { LimitError } from '../../model/architecture/param.js';
 import type { Quantization } from '../../model/quantization/quantization-config.js';
 import { storedBits } from '../../model/quantization/stored-weights.js';
-import type { DecidedFamily } from './family-of-keys.js';
+import type { DecidedFamily } from './hugging-face/family-of-keys.js';
+import { asOfFamily, inSettingNames, withSettingNames } from './hugging-face/setting-names.js';
 import type { LeftOutPart } from './parts-left-out.js';
-import { asOfFamily, inSettingNames, withSettingNames } from './setting-names.js';
 
 /** A valid config and the model that it describes. */
 export interface ModelFile<F extends Family = Family> {
@@ -129,17 +129,21 @@ const QUANTIZATION = 'quantization_config';
  */
 async function translated(document: ConfigDocument, as: string | undefined) {
   if (isRecord(document.value.model)) {
-    const { asSections, withoutSection } = await import('./document-sections.js');
+    const { asSections, withoutSection } = await import('./hugging-face/document-sections.js');
     if (!Object.hasOwn(document.value, QUANTIZATION))
       return { ours: await asSections(document, as) };
-    const { quantizationFound, quantizationOf } = await import('./hugging-face-document.js');
+    const { quantizationFound, quantizationOf } = await import(
+      './hugging-face/hugging-face-document.js'
+    );
     const bare = withoutSection(document, QUANTIZATION, quantizationFound(document));
     return {
       ours: await asSections(bare, as),
       quantization: quantizationOf(document).quantization,
     };
   }
-  const { asOurDocument, quantizationOf, wholeKindOf } = await import('./hugging-face-document.js');
+  const { asOurDocument, quantizationOf, wholeKindOf } = await import(
+    './hugging-face/hugging-face-document.js'
+  );
   return {
     ours: await asOurDocument(document, as),
     quantization: quantizationOf(document).quantization,
@@ -185,7 +189,7 @@ async function familyOf(
 ): Promise<DecidedFamily & { readonly problem?: Problem }> {
   const section = document.value.model;
   if (!isRecord(section) || !Object.hasOwn(section, 'family')) {
-    const { familyOfKeys } = await import('./family-of-keys.js');
+    const { familyOfKeys } = await import('./hugging-face/family-of-keys.js');
     return familyOfKeys(document);
   }
   const named = section.family;

@@ -6,7 +6,7 @@ import { documentText } from '../../config/document.js';
 import type { Family } from '../../model/architecture/family.js';
 import type { LanguageModel } from '../../model/architecture/layer.js';
 import { isAttention, walk } from '../../model/architecture/walk.js';
-import { isHuggingFace } from './hugging-face-document.js';
+import { isHuggingFace } from './hugging-face/hugging-face-document.js';
 import { readConfig } from './read-model-file.js';
 
 /** Lines for a config. */

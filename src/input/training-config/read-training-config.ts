@@ -10,7 +10,6 @@ import { type ConfigDocument, parseDocument } from '../../config/document.js';
 import { type LocatedFinding, toProblems } from '../../config/document-problems.js';
 import { describeValue, escapeText, formatPath, quote } from '../../config/quote.js';
 import { decodeText, MAX_DOCUMENT_BYTES, tooLarge } from '../../config/source.js';
-import { argumentsOfMapping, hasArguments, parseArguments } from './arguments-document.js';
 import { contradictionsWith, runProblems } from './findings.js';
 import { memoryChanges } from './memory-changes.js';
 import type { TrainingProgram } from './program.js';
@@ -20,6 +19,7 @@ import {
   type TrainingProgramName,
 } from './programs/index.js';
 import { valueIn, withDefaults } from './settings-in.js';
+import { argumentsOfMapping, hasArguments, parseArguments } from './syntax/arguments-document.js';
 import type { PlacedKey, TrainingConfig } from './training-config.js';
 import { mayBeTrainingConfig } from './training-config-name.js';
 import type { ReadValue, RunField, TrainingRun } from './training-run.js';
@@ -97,7 +97,8 @@ async function textOf(file: string, isFound: boolean): Promise<string> {
 
 /** The file as documents: as what its ending says, or as what its text is. */
 async function documentsOf(text: string, file: string): Promise<ConfigDocument[]> {
-  if (/\.toml$/i.test(file)) return [(await import('./toml-document.js')).parseToml(text, file)];
+  if (/\.toml$/i.test(file))
+    return [(await import('./syntax/toml-document.js')).parseToml(text, file)];
   const isScript = /\.(?:sh|bash|slurm|sbatch)$/i.test(file) || text.startsWith('#!');
   const isData = /\.(?:ya?ml|json)$/i.test(file);
   if (isScript || (!isData && hasArguments(text))) return [parseArguments(text, file)];

@@ -1,5 +1,5 @@
 /** Lines of files of any size, in bounded memory. */
-import type { StoredText } from './source.js';
+import type { StoredText } from './files/source.js';
 
 /** Maximum bytes of a line. The tokenizer takes about 50 bytes of memory per character. */
 export const MOST_LINE_BYTES = 8_000_000;

@@ -10,8 +10,9 @@ import { blankOf } from './blank-text.js';
 import { type CharacterCounts, countCharacters } from './characters.js';
 import { type DataFigures, DataFold, type TokenSequence } from './data-statistics.js';
 import { DuplicateFinder } from './duplicates.js';
+import { nameOfSource, type Packing } from './files/packing.js';
+import { type DataSource, fileBytes, openSource, peeked } from './files/source.js';
 import { firstLines, type Line, type Place, readLines } from './lines.js';
-import { nameOfSource, type Packing } from './packing.js';
 import {
   type GivenMarks,
   RECIPES,
@@ -36,7 +37,6 @@ import {
   RECORD_KINDS,
   type RecordKind,
 } from './records.js';
-import { type DataSource, fileBytes, openSource, peeked } from './source.js';
 
 export interface DataInput {
   /** Paths, `-` for standard input. */

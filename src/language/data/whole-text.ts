@@ -3,7 +3,7 @@ import { UserError } from '../../base/errors.js';
 import { decodedText, readStreamAtMost } from '../../base/files/read-file.js';
 import { parseJson } from '../../base/text/json.js';
 import { isRecord, joined, shortened } from '../../base/text/words.js';
-import { openSource } from './source.js';
+import { openSource } from './files/source.js';
 
 /** Text between two rows of a table. Perplexity is usually measured so: huggingface.co/docs/transformers/perplexity. */
 const BETWEEN_ROWS = '\n\n';

@@ -5,39 +5,36 @@
  *
  * Shapes in comments: B batch, T tokens, H hidden, V vocabulary.
  */
-import type { DifferentialAttention, DynamicMask } from './attention-kinds.js';
 import type {
-  Activation,
-  ActivationName,
   Alibi,
   Attention,
   BlockIndexer,
-  CausalConv,
+  DifferentialAttention,
+  DynamicMask,
+  LatentAttention,
+  Rotary,
+  TokenIndexer,
+} from './attention-kinds.js';
+import type {
+  Activation,
+  ActivationName,
   ClosingProjection,
   Embedding,
   EmbeddingJoin,
   FusedProjection,
-  GatedConv,
-  GatedDelta,
   GatedRmsNorm,
-  HeadedMamba,
   HeadNorms,
-  LatentAttention,
   LayerNorm,
   LearnedPositions,
   Linear,
-  Mamba,
   Node,
   NormLayer,
   Projections,
   RmsNorm,
-  Rotary,
   Scale,
   Shift,
   SinusoidalPositions,
   Softcap,
-  StateSpaceDual,
-  TokenIndexer,
   TransposedLinear,
   WeightedScale,
   Xielu,
@@ -45,11 +42,17 @@ import type {
 import type { Param } from './param.js';
 import type {
   BlockDiagonal,
+  CausalConv,
+  GatedConv,
+  GatedDelta,
   GriffinRecurrence,
+  HeadedMamba,
   KimiDelta,
   LightningAttention,
+  Mamba,
   RwkvChannelMix,
   RwkvTimeMix,
+  StateSpaceDual,
 } from './recurrent-kinds.js';
 
 export * from './attention-kinds.js';

@@ -24,8 +24,8 @@ import { isIndexName, isTrainingFormat, isWeightsName } from '../../../checkpoin
 import type { Dict, PickleValue } from '../../../checkpoint/torch/pickle/values.js';
 import { isKind } from '../../../checkpoint/torch/pickle/values.js';
 import type { Writable, WritableDict } from '../../../checkpoint/torch/pickle/writable.js';
-import { jsonNodes } from '../../../config/json-edits.js';
 import { splitDotted } from '../../../config/quote.js';
+import { jsonNodes } from '../../../config/syntax/json-edits.js';
 import type { Setting } from '../../../model/architecture/family.js';
 import type { CheckpointTarget } from '../job.js';
 import type { ConversionInput, ConversionPlan } from '../plan/conversion-plan.js';

@@ -29,7 +29,7 @@ import {
   asOurDocument,
   changedHuggingFace,
   isHuggingFace,
-} from '../../../input/model-input/hugging-face-document.js';
+} from '../../../input/model-input/hugging-face/hugging-face-document.js';
 import type { ModelFile } from '../../../input/model-input/model-file.js';
 import { modelOf, overridden } from '../../../input/model-input/model-file.js';
 import { readConfig } from '../../../input/model-input/read-model-file.js';

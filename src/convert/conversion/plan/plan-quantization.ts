@@ -12,7 +12,7 @@ import { counted, isRecord } from '../../../base/text/words.js';
 import { isTrainingFormat } from '../../../checkpoint/formats.js';
 import type { PackedPart } from '../../../checkpoint/packed-weights.js';
 import { PACKED_SUFFIXES, packedWords } from '../../../checkpoint/packed-weights.js';
-import { editedJson } from '../../../config/json-edits.js';
+import { editedJson } from '../../../config/syntax/json-edits.js';
 import type { LanguageModel } from '../../../model/architecture/layer.js';
 import type { Param } from '../../../model/architecture/param.js';
 import { walk } from '../../../model/architecture/walk.js';

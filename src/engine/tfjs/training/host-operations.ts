@@ -1,9 +1,9 @@
 /** Operations on values read back from the library, with their gradients: cross-entropy and scans. */
 import type { GatedDelta } from '../../../model/architecture/layer.js';
+import type { ScanSizes } from '../layers/selective-scan.js';
+import { decayRates, selectiveScan } from '../layers/selective-scan.js';
 import type { Tensor, Tensor3D, Tf } from '../packages.js';
 import { readValues } from '../run.js';
-import type { ScanSizes } from '../selective-scan.js';
-import { decayRates, selectiveScan } from '../selective-scan.js';
 
 /** An operation on values: its value, and the gradients of its inputs from that of its value. */
 interface HostOperation {

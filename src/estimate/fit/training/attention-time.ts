@@ -1,7 +1,7 @@
 /** Time that plain attention takes for its scores, and a forward pass with and without them. */
 
 import type { LanguageModel, Layer } from '../../../model/architecture/layer.js';
-import type { AttentionResult } from '../../../model/budget/attention-methods.js';
+import type { AttentionResult } from '../../../model/budget/attention/attention-result.js';
 import { div, inputs, mul } from '../../../model/budget/expression.js';
 import type { Quantity } from '../../../model/budget/figure.js';
 import { quantity } from '../../../model/budget/figure.js';

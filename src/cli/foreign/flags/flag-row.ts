@@ -1,0 +1,54 @@
+/** Form of a row of the flags of other tools, and where their names are declared. */
+
+/** Where the names are declared. `speech` has names that people say and no tool declares. */
+export const SOURCES = {
+  ollama: 'ollama/ollama: docs/modelfile.md (PARAMETER), cmd/cmd.go',
+  'llama.cpp':
+    'ggml-org/llama.cpp: common/arg.cpp, tools/server, tools/quantize, tools/llama-bench',
+  koboldcpp: 'LostRuins/koboldcpp: koboldcpp.py',
+  lmstudio: 'LM Studio: docs, "lms load"',
+  vllm: 'vllm-project/vllm: docs, "Engine Arguments", "vllm bench"',
+  sglang: 'sgl-project/sglang: docs, "Server Arguments"',
+  tgi: 'huggingface/text-generation-inference: docs, "Text-generation-launcher arguments"',
+  trtllm: 'NVIDIA/TensorRT-LLM: docs, "trtllm-serve", "trtllm-bench"',
+  genaiperf: 'triton-inference-server/perf_analyzer: docs, "GenAI-Perf"',
+  transformers: 'huggingface/transformers: TrainingArguments, GenerationConfig, BitsAndBytesConfig',
+  trl: 'huggingface/trl: SFTConfig, ModelConfig',
+  peft: 'huggingface/peft: LoraConfig',
+  accelerate: 'huggingface/accelerate: commands/launch.py, commands/estimate.py',
+  optimum: 'huggingface/optimum: commands/export/onnx.py',
+  hub: 'huggingface/huggingface_hub: docs, "Command Line Interface"',
+  torchrun: 'pytorch/pytorch: torch/distributed/run.py',
+  fsdp: 'pytorch/pytorch: torch.distributed.fsdp.ShardingStrategy',
+  deepspeed: 'deepspeedai/DeepSpeed: docs, "DeepSpeed Configuration JSON", zero_to_fp32.py',
+  megatron: 'NVIDIA/Megatron-LM: megatron/training/arguments.py',
+  axolotl: 'axolotl-ai-cloud/axolotl: docs, "Config Reference", cli/main.py',
+  'llama-factory': 'hiyouga/LLaMA-Factory: hparams, cli.py',
+  unsloth: 'unslothai/unsloth: unsloth-cli.py',
+  torchtune: 'pytorch/torchtune: docs, "torchtune CLI", recipes/configs',
+  litgpt: 'Lightning-AI/litgpt: README.md, litgpt/args.py',
+  nanogpt: 'karpathy/nanoGPT: train.py, sample.py',
+  'lm-eval': 'EleutherAI/lm-evaluation-harness: docs/interface.md',
+  mlx: 'ml-explore/mlx-lm: generate.py, convert.py',
+  minimind: 'jingyaogong/minimind: trainer/train_pretrain.py, eval_llm.py',
+  autogptq: 'AutoGPTQ/AutoGPTQ: BaseQuantizeConfig',
+  openai: 'OpenAI: API reference, "Chat Completions"',
+  ct2: 'OpenNMT/CTranslate2: docs, "Transformers"',
+  speech: 'said, and declared by no tool',
+} as const;
+
+export type Source = keyof typeof SOURCES;
+
+/**
+ * A meaning, the names that have it, and where they are declared.
+ *
+ * A meaning is a flag here, `flag=value` a flag with that value for a switch of another tool, `<name>` an argument,
+ * `<hub>` a model of the hub, `<each>` the flags `a` and `b` of `a=1,b=2`, `<shown>` what a profile shows without a flag,
+ * `<none>` a flag without a counterpart, and '' a flag that is not needed.
+ * The last two are left out, and the error says so. `@fit` after it limits it to that command. `*context` multiplies the
+ * value by the tokens of a sequence.
+ *
+ * A name `color=never` is a flag with that value, `deepspeed=~z3` with one that the pattern matches, and `host=` one with
+ * any value. A name can have several meanings: of those whose line is accepted, the first is proposed.
+ */
+export type FlagRow = readonly [meaning: string, names: string, sources: readonly Source[]];

@@ -1,0 +1,36 @@
+/** Values of the flags of other tools, and their names here. */
+
+/** Values that disable a flag, for switches of other tools that mean another one of its values. */
+export const OFF: Readonly<Record<string, string>> = {
+  ...{ recompute: 'none', zero: '0', attention: 'plain', precision: 'float32' },
+};
+
+/** Numbers that mean all layers in llama.cpp. */
+const ALL_LAYERS = { '-1': '', '99': '', '999': '', all: '' } as const;
+
+/** Types of a cache in llama.cpp and mlx-lm. */
+const CACHE_TYPES = { '8': 'int8', '4': 'int4' } as const;
+
+const BITS = { '4': 'int4', '8': 'int8', '16': 'bf16', '32': 'f32' } as const;
+
+/** Values of flags of other tools and what they are called here; '' where the flag is then not needed. */
+export const VALUES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+  ...{ bits: BITS, quantizationbit: BITS, qbits: BITS, wbits: BITS, wbit: BITS },
+  ...{ exportquantizationbit: BITS },
+  loadin: { '4bit': 'int4', '8bit': 'int8' },
+  quantization: { bitsandbytes: 'int4', bnb: 'int4' },
+  quantize: { bitsandbytes: 'int8', 'bitsandbytes-nf4': 'int4', eetq: 'int8' },
+  kvcachedtype: { auto: '' },
+  ...{ cachetypek: CACHE_TYPES, cachetypev: CACHE_TYPES, ctk: CACHE_TYPES, ctv: CACHE_TYPES },
+  ...{ kvcachetype: CACHE_TYPES, ollamakvcachetype: CACHE_TYPES, kvbits: CACHE_TYPES },
+  fa: { auto: '' },
+  flashattn: { auto: '' },
+  // Mixed precision keeps float32 weights for products in bfloat16 and in float16.
+  mixedprecision: { bf16: 'mixed', fp16: 'mixed', no: 'float32' },
+  dosample: { true: '' },
+  bf16: { auto: 'true' },
+  fp16: { auto: 'true' },
+  maxsteps: { '-1': '' },
+  // All layers on the GPU, as here.
+  ...{ ngl: ALL_LAYERS, ngpulayers: ALL_LAYERS, gpulayers: ALL_LAYERS, numgpu: ALL_LAYERS },
+};

@@ -1,0 +1,280 @@
+/** Lines that a flag of another tool can mean. */
+import type { FlagMeaning } from '../foreign/meanings.js';
+import { foldedName, nearestValue } from '../foreign/spellings.js';
+import { type DeclaredFlag, exampleOf, isPlaceholder } from './flag-example.js';
+import type { MeantLine } from './line-mistake.js';
+import { MODEL_ARGUMENTS, type TypedLine } from './typed-line.js';
+
+/** A flag that the command does not know, and its value after `=`. */
+export interface GivenFlag {
+  readonly at: number;
+  readonly name: string;
+  /** The name with its dashes. */
+  readonly written: string;
+  readonly value: string | undefined;
+}
+
+/** A flag with a value: what it accepts. */
+export interface Option {
+  readonly options?: readonly string[];
+  readonly delimiter?: string;
+  readonly helpValue?: string;
+}
+
+/** Placeholders of numbers, and those of files. */
+export const NUMERIC =
+  /^(?:N|K|N,N|N\.\.M|NUMBER|SHARE|RATE|STEPS|SIZE|TIME|P|P,P|RATIO|RATIO,RATIO)$/;
+const OF_FILES = /^(?:FILE|PATH|DIR|FILE,FILE|MODEL|OTHER|ORIGINAL)$/;
+
+/** Names of formats, which are not files. */
+const FORMAT_NAMES = { safetensors: true, pt: true, pth: true, gguf: true, onnx: true, bin: true };
+
+/** Switches of adapters, and of weights in 4 bits, in other tools. */
+const OF_LORA = /(?:^| )--(?:(?:use[-_])?(?:lora|peft)|fine-?tune|sft|for[ =]lora)(?= |=|$)/i;
+const IN_4_BITS = /(?:^| )--(?:load[-_]in[-_])?4[-_]?bit(?= |=|$)/i;
+
+/** Words of a line about a training. */
+const OF_TRAINING =
+  /^--(?:micro-batch|accumulation|optimizer|zero|recompute|global-batch|train-tokens|loss)\b|^--for=?training$|^training$/;
+
+/** A mixture of llama.cpp in words: the type, and its size. */
+const MIXTURE = /^(--dtype=)?(q\d_k)_[sml]$/i;
+
+/** Values that turn a switch on, and those that turn it off. */
+export const TRUE = /^(?:true|yes|on|1)$/i;
+export const FALSE = /^(?:false|no|off|0)$/i;
+
+/** Lines with the meanings of a flag's name in other tools. The only one that keeps its value is a matter of spelling. */
+export function meantLines(typed: TypedLine, given: GivenFlag): MeantLine[] {
+  const qlora = asQlora(typed);
+  if (qlora) return [qlora];
+  const meanings = typed.meanings
+    .flagMeanings(given.name, typed.command.id)
+    .filter(({ name }) => name !== given.name || `--${name}` !== given.written);
+  // bf16 is a type of the weights in serving, and of the arithmetic in training.
+  const isTraining = typed.words.some((word) => OF_TRAINING.test(word));
+  if (isTraining) {
+    const isOfTraining = ({ name, value }: FlagMeaning) =>
+      name === 'precision' || value === 'qlora';
+    meanings.sort((a, b) => Number(isOfTraining(b)) - Number(isOfTraining(a)));
+  }
+  const found = meanings.map((meaning) => ({ meaning, lines: linesOf(typed, meaning, given) }));
+  // To leave a flag out is the last choice.
+  const [only, ...others] = found.filter(
+    ({ meaning: { name }, lines }) => lines.length > 0 && name !== '' && name !== '<none>',
+  );
+  if (only && others.length === 0 && typed.meanings.isSpelling(given.name, only.meaning)) {
+    return only.lines.map((line) => ({ ...line, isSpelling: !line.hasExample }));
+  }
+  return found.flatMap(({ lines }) => lines);
+}
+
+/** The line for adapters on weights in 4 bits, which other tools write as two switches. */
+function asQlora(typed: TypedLine): MeantLine | undefined {
+  const line = typed.words.join(' ');
+  const isBoth = OF_LORA.test(line) && IN_4_BITS.test(line);
+  if (!isBoth || !Object.hasOwn(typed.command.flags, 'for')) return undefined;
+  const kept = typed.words.filter((word, at) => {
+    const before = typed.words[at - 1] ?? '';
+    const isValue = TRUE.test(word) && IN_4_BITS.test(`${before} `);
+    const isPurpose = word === '--for' || (before === '--for' && word === 'lora');
+    return !isValue && !isPurpose && !OF_LORA.test(word) && !IN_4_BITS.test(word);
+  });
+  return { ...typed.lineOf([...kept, '--for', 'qlora']), lead: 'did you mean --for?' };
+}
+
+/** Lines with a flag of another tool as one of this command. */
+export function linesOf(typed: TypedLine, meaning: FlagMeaning, given: GivenFlag): MeantLine[] {
+  const { name, value: implied, off, values, onlyFor } = meaning;
+  const following = typed.words[given.at + 1];
+  const next = typed.isValueMissing(given.at + 1) ? undefined : following;
+  const found = given.value ?? next;
+  const length = found !== undefined && given.value === undefined ? 2 : 1;
+  const isLeftOut = name === '' || name === '<none>';
+  if (onlyFor !== undefined) {
+    // `--model_args pretrained=FILE` is `--pretrained FILE`.
+    const [key = '', value] = found?.split(/=(.*)/s) ?? [];
+    const isMeant =
+      typeof onlyFor === 'string'
+        ? foldedName(key) === foldedName(onlyFor)
+        : onlyFor.test(found ?? '');
+    if (!isMeant || (typeof onlyFor === 'string' && value?.includes(','))) return [];
+    if (isLeftOut) return [withoutFlag(typed, given, name, length)];
+    if (value !== undefined && name.startsWith('<')) {
+      return asArgument(typed, name.slice(1, -1), value, given.at, length);
+    }
+    if (!Object.hasOwn(typed.command.flags, name)) return [];
+    const words = [`--${name}`, ...(implied === undefined ? [] : [implied])];
+    return [{ ...typed.corrected(given.at, words, length), lead: `did you mean --${name}?` }];
+  }
+  const own = found === undefined ? undefined : (values?.[found.toLowerCase()] ?? found);
+  if (name === '<hub>') return asHubModel(typed, own, given.at, length);
+  if (name === '<each>') return asFlags(typed, found, given.at, length);
+  if (name === '<shown>') {
+    const isShown = typed.command.id === 'profile' && found === undefined;
+    const lead = 'the answer shows it without a flag:';
+    return isShown ? [{ ...typed.corrected(given.at, []), lead }] : [];
+  }
+  if (isLeftOut || own === '') {
+    const isValue =
+      found !== undefined &&
+      (given.value !== undefined ||
+        meaning.hasValue ||
+        /^(?:-?[\d.]+|true|false|on|off|auto|all)$/i.test(found));
+    return [withoutFlag(typed, given, own === '' ? '' : name, isValue ? length : 1)];
+  }
+  if (meaning.isPerSequence) return inTokens(typed, name, own, given.at, length);
+  if (name.startsWith('<')) return asArgument(typed, name.slice(1, -1), own, given.at, length);
+  const flag = typed.command.flags[name];
+  if (flag === undefined || flag.hidden) return [];
+  const lead = `did you mean --${name}?`;
+  const line = (words: readonly string[], replaced: number) => [
+    { ...typed.corrected(given.at, words, replaced), lead },
+  ];
+  if (implied !== undefined) {
+    if (own === undefined) return line([`--${name}`, implied], 1);
+    if (TRUE.test(own)) return line([`--${name}`, implied], length);
+    if (FALSE.test(own)) return line(off === undefined ? [] : [`--${name}`, off], length);
+    // The next word can be an argument. If it is the value, another row of the table applies.
+    return given.value === undefined ? line([`--${name}`, implied], 1) : [];
+  }
+  if (flag.type === 'boolean') {
+    if (own === undefined || TRUE.test(own)) return line([`--${name}`], own ? length : 1);
+    if (FALSE.test(own)) return line([], length);
+    return given.value === undefined ? line([`--${name}`], 1) : [];
+  }
+  if (own === undefined) {
+    const example = exampleOf(flag);
+    if (flag.options || isPlaceholder(example)) return [];
+    return [{ ...typed.corrected(given.at, [`--${name}`, example]), lead, hasExample: true }];
+  }
+  const value = acceptedValue(flag, own);
+  const gpus = name === 'gpu' && value !== undefined ? [value] : [];
+  return value === undefined
+    ? []
+    : line([`--${name}`, value], length).map((each) => ({ ...each, gpus }));
+}
+
+/** The line without a flag of another tool and its value, and the reason. */
+function withoutFlag(
+  typed: TypedLine,
+  { at, written, value }: GivenFlag,
+  meaning: string,
+  length: number,
+): MeantLine {
+  const words = [
+    written,
+    ...(value === undefined ? typed.words.slice(at + 1, at + length) : [value]),
+  ];
+  const reason = meaning === '<none>' ? 'has no counterpart here' : 'is not needed';
+  const line = typed.corrected(at, [], length);
+  // llama-quantize --pure writes one type, which has a name of its own here.
+  const isPure = typed.name === 'convert-checkpoint' && foldedName(written.slice(2)) === 'pure';
+  if (isPure && line.words.some((word) => MIXTURE.test(word))) {
+    return { ...line, words: line.words.map((word) => word.replace(MIXTURE, '$1$2')) };
+  }
+  return { ...line, leftOut: [`${words.join(' ')} ${reason}`] };
+}
+
+/** The line with `-hf ORG/NAME:Q8_0` as a model of the hub, and its type. */
+function asHubModel(
+  typed: TypedLine,
+  value: string | undefined,
+  at: number,
+  length: number,
+): MeantLine[] {
+  const [, repository, type] = /^([\w.-]+\/[\w.-]+)(?::(\w+))?$/.exec(value ?? '') ?? [];
+  if (repository === undefined) return [];
+  const hasType = Object.hasOwn(typed.command.flags, 'dtype') && !typed.given.has('dtype');
+  if (type !== undefined && !hasType) return [];
+  const flag = type === undefined ? [] : ['--dtype', type];
+  const [line] = asArgument(typed, 'model', `hf:${repository}`, at, length);
+  return line === undefined ? [] : [{ ...line, words: [...line.words, ...flag] }];
+}
+
+/** The line with `--model_args a=1,b=2` as `--a 1 --b 2`. */
+function asFlags(
+  typed: TypedLine,
+  found: string | undefined,
+  at: number,
+  length: number,
+): MeantLine[] {
+  const pairs = found?.split(',').map((each) => each.split(/=(.*)/s)) ?? [];
+  if (pairs.length === 0 || pairs.some(([, value]) => !value)) return [];
+  const words = pairs.flatMap(([key = '', value = '']) => [`--${key}`, value]);
+  const line = typed.corrected(at, words, length);
+  const [kind] = typed.arguments;
+  // In `--model hf --model_args pretrained=FILE`, hf is a kind of model.
+  if (kind === undefined || !pairs.some(([key]) => key === 'pretrained')) return [line];
+  const place = line.words.indexOf(kind.word, typed.name.split(' ').length);
+  return [
+    { words: line.words.toSpliced(place, 1), leftOut: [`--model ${kind.word} is not needed`] },
+  ];
+}
+
+/** The line with a number of sequences in tokens, for a line with the tokens of a sequence. */
+function inTokens(
+  typed: TypedLine,
+  name: string,
+  own: string | undefined,
+  at: number,
+  length: number,
+): MeantLine[] {
+  const context = contextGiven(typed);
+  const tokens = Number(own) * Number(context);
+  if (!Object.hasOwn(typed.command.flags, name) || !(tokens > 0)) return [];
+  const lead = `--${name} counts tokens, ${own} × ${context}:`;
+  return [{ ...typed.corrected(at, [`--${name}`, String(tokens)], length), lead }];
+}
+
+/** The tokens of a sequence in the line, by any name of the flag. */
+function contextGiven(typed: TypedLine): string | undefined {
+  for (const [at, word] of typed.words.entries()) {
+    const [, name, inline] = /^--?([a-z][\w.-]*)(?:=(.*))?$/i.exec(word) ?? [];
+    if (name === undefined) continue;
+    const [first] = typed.meanings.flagMeanings(name, typed.command.id);
+    if (name === 'context' || first?.name === 'context') return inline ?? typed.words[at + 1];
+  }
+  return undefined;
+}
+
+/** The line with the value of `--model FILE` as an argument. */
+function asArgument(
+  typed: TypedLine,
+  kind: string,
+  value: string | undefined,
+  at: number,
+  length: number,
+): MeantLine[] {
+  const names = Object.keys(typed.command.args);
+  const isFirst =
+    (kind === 'data' && typed.command.id === 'data') ||
+    (kind === 'model' && MODEL_ARGUMENTS.has(names[0] ?? ''));
+  const index = isFirst ? 0 : names.indexOf(kind);
+  const isFormat =
+    kind === 'out' && value !== undefined && Object.hasOwn(FORMAT_NAMES, value.toLowerCase());
+  if (value === undefined || index < 0 || isFormat || typed.arguments[index]) return [];
+  const rest = typed.words.toSpliced(at, length);
+  const words = index === 0 ? [value, ...rest] : [...rest, value];
+  return [{ ...typed.lineOf(words), models: kind === 'model' ? [value] : [] }];
+}
+
+/**
+ * The value in the flag's own spelling; undefined for a value of another kind. The flag's parser makes the final
+ * check.
+ */
+function acceptedValue(flag: DeclaredFlag, value: string): string | undefined {
+  const { options, delimiter, helpValue = '' } = flag as Option;
+  if (options !== undefined) {
+    const items = delimiter === undefined ? [value] : value.split(delimiter);
+    const meant = items.map((item) => nearestValue(flag.name, item, options));
+    return meant.includes(undefined) ? undefined : meant.join(delimiter);
+  }
+  const isKind =
+    helpValue === 'KEY=VALUE'
+      ? value.includes('=')
+      : NUMERIC.test(helpValue)
+        ? /^[\d.~]/.test(value)
+        : !OF_FILES.test(helpValue) || !/^[\d.]+$/.test(value);
+  return isKind ? value : undefined;
+}

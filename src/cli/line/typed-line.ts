@@ -1,0 +1,163 @@
+/** A command line while it is read. */
+import type { Command } from '@oclif/core/command';
+import { foldedName } from '../foreign/spellings.js';
+import { type DeclaredFlag, exampleOf } from './flag-example.js';
+import { LineMistake, type MeantLine, pasteable } from './line-mistake.js';
+
+/** Declaration of a command, from its class or from the manifest. */
+export type DeclaredCommand = Pick<
+  Command.Loadable,
+  'id' | 'args' | 'flags' | 'strict' | 'examples'
+>;
+
+/** The words of other tools, which are loaded for a line that needs them. */
+export type Meanings = Pick<
+  typeof import('../foreign/meanings.js'),
+  | 'flagAdvice'
+  | 'flagMeanings'
+  | 'hubReference'
+  | 'isSpelling'
+  | 'keysNamed'
+  | 'otherNames'
+  | 'valueAdvice'
+>;
+
+/** A line with a word that can be one of another tool, read without these words. */
+export class NeedsMeanings extends Error {}
+
+/** Names of first arguments that are models. */
+export const MODEL_ARGUMENTS: ReadonlySet<string> = new Set([
+  'file',
+  'model',
+  'config',
+  'path',
+  'a',
+  'preset',
+]);
+
+/** File of a preset in this package. */
+const PRESET_FILE = /\bconfigs\/([\w-]+\/[\w.-]+)\.yaml/g;
+
+/** Name of a command as users write it. */
+export const spaced = (id: string) => id.replaceAll(':', ' ');
+
+/**
+ * A line as the user typed it, as far as it is read, and corrected lines of it. Reading replaces words by the spellings
+ * that the command declares.
+ */
+export class TypedLine {
+  readonly command: DeclaredCommand;
+  readonly others: readonly DeclaredCommand[];
+  readonly flags: readonly DeclaredFlag[];
+  readonly arguments: { readonly word: string; readonly at: number }[] = [];
+  /** Position of each given flag in `words`. */
+  readonly given = new Map<string, number>();
+  readonly #loaded: Meanings | undefined;
+  words: string[];
+
+  constructor(
+    command: DeclaredCommand,
+    words: readonly string[],
+    others: readonly DeclaredCommand[],
+    meanings: Meanings | undefined,
+  ) {
+    this.#loaded = meanings;
+    this.command = command;
+    this.others = others;
+    this.flags = Object.values(command.flags);
+    this.words = [...words];
+  }
+
+  /** @throws NeedsMeanings where they are not loaded. */
+  get meanings(): Meanings {
+    if (this.#loaded === undefined) throw new NeedsMeanings();
+    return this.#loaded;
+  }
+
+  /** Name of the command as users write it. */
+  get name(): string {
+    return spaced(this.command.id);
+  }
+
+  /** Name of the first argument of the command; empty without one. */
+  get firstArgument(): string {
+    return Object.keys(this.command.args)[0] ?? '';
+  }
+
+  /** Whether the arguments and flags are in a plan that another command line has written. */
+  get isPlanned(): boolean {
+    return this.given.has('plan') && !this.given.has('parts');
+  }
+
+  /** Whether a flag is given or has a default. */
+  isSet(name: string): boolean {
+    return this.given.has(name) || this.command.flags[name]?.default !== undefined;
+  }
+
+  /** Whether a word is a flag of the command. */
+  isFlag(word: string): boolean {
+    if (word.startsWith('--')) {
+      const name = foldedName(word.slice(2).split('=', 1)[0] ?? '');
+      return this.flags.some((flag) => foldedName(flag.name) === name);
+    }
+    return /^-[a-z]$/i.test(word) && this.flags.some(({ char }) => char === word[1]);
+  }
+
+  /** Whether no word, or a flag, is at this position. */
+  isValueMissing(at: number): boolean {
+    const word = this.words[at];
+    return word === undefined || this.isFlag(word);
+  }
+
+  /** Whether the values of a flag can be written with commas between them. */
+  canBeList(name: string): boolean {
+    return (this.command.flags[name] as { delimiter?: string } | undefined)?.delimiter === ',';
+  }
+
+  /** Number of words of a flag that was read. */
+  lengthOf({ type }: DeclaredFlag, at: number): number {
+    return type === 'boolean' || this.words[at]?.includes('=') ? 1 : 2;
+  }
+
+  /** The mistake with its corrected lines; `otherwise` is the advice without a line, `more` follows the lines. */
+  mistake(
+    message: string,
+    lines: readonly MeantLine[],
+    otherwise?: string,
+    more?: string,
+  ): LineMistake {
+    return new LineMistake(message, lines, { otherwise, more });
+  }
+
+  /** A line of the command with these words. */
+  lineOf(words: readonly string[]): MeantLine {
+    return { words: [...this.name.split(' '), ...words] };
+  }
+
+  /** The line with other words at `at`. */
+  corrected(at: number, words: readonly string[], length = 1): MeantLine {
+    return this.lineOf(this.words.toSpliced(at, length, ...words));
+  }
+
+  /** The line with these flags at its end, each with an example of its value. */
+  added(...flags: readonly (DeclaredFlag | undefined)[]): MeantLine {
+    const words = flags.flatMap((flag) => {
+      if (flag === undefined) return [];
+      return [`--${flag.name}`, ...(flag.type === 'option' ? [exampleOf(flag)] : [])];
+    });
+    return { ...this.corrected(this.words.length, words), hasExample: true };
+  }
+
+  /** The first example of the command's help; its usage, if the example contains files of this package. */
+  get example(): string {
+    const [first] = this.command.examples ?? [];
+    const text = typeof first === 'string' ? first : (first?.command ?? '');
+    const line = text
+      .replace('<%= config.bin %>', 'minimind')
+      .replace('<%= command.id %>', this.name)
+      .replaceAll(PRESET_FILE, '$1');
+    if (line !== '' && !line.includes('fixtures/')) return `write it as in ${line}`;
+    const names = Object.values(this.command.args).map(({ name }) => name.toUpperCase());
+    return `write it as in ${pasteable([...this.name.split(' '), ...names])}`;
+  }
+}

@@ -1,0 +1,122 @@
+/** The mistake of a flag that a command does not have, with the lines that can be meant. */
+import { joined } from '../../base/text/words.js';
+import { misspelled } from '../../config/nearest.js';
+import { quote } from '../../config/quote.js';
+import { foldedName } from '../foreign/spellings.js';
+import { exampleOf } from './flag-example.js';
+import type { LineMistake, MeantLine } from './line-mistake.js';
+import { type GivenFlag, linesOf, meantLines } from './meant-lines.js';
+import { MODEL_ARGUMENTS, spaced, type TypedLine } from './typed-line.js';
+
+/** Commands that answer about one model, which a flag of one of them is for. */
+const ABOUT_A_MODEL: readonly string[] = ['profile', 'fit', 'train-plan'];
+
+/** A value of a key in a config: a number, a switch, or the name of a choice. */
+const SETTING = /^(?:-?[\d.]+(?:e[-+]?\d+)?|[a-z_]+)$/i;
+
+export function unknownFlag(typed: TypedLine, word: string, at: number): LineMistake {
+  const [written = '', ...inline] = word.split('=');
+  const message = `unknown flag ${quote(written)} of minimind ${typed.name}`;
+  const name = written.replace(/^-+/, '');
+  const value = inline.length > 0 ? inline.join('=') : undefined;
+  const given = { at, value, name, written };
+  const lines = [
+    ...meantLines(typed, given),
+    ...withoutNo(typed, name, at),
+    ...similarFlags(typed, given),
+    ...asSetting(typed, given),
+    ...ofOtherCommands(typed, name),
+  ];
+  const owners = typed.others
+    .filter(({ flags }) => Object.hasOwn(flags, name))
+    .map(({ id }) => spaced(id));
+  const some = joined(owners.slice(0, 3));
+  return typed.mistake(
+    message,
+    lines,
+    typed.meanings.flagAdvice(name) ??
+      meantFlag(typed, name) ??
+      (owners.length > 0
+        ? `${some} ${owners.length > 1 ? 'have' : 'has'} a flag of this name`
+        : `minimind ${typed.name} --help lists its flags`),
+  );
+}
+
+/** The flag that a name of another tool means, for a value of another kind. */
+function meantFlag(typed: TypedLine, name: string): string | undefined {
+  const [flag] = typed.meanings
+    .flagMeanings(name, typed.command.id)
+    .flatMap(({ name: own, value }) => {
+      const found = value === undefined ? typed.command.flags[own] : undefined;
+      return found === undefined || found.hidden ? [] : [found];
+    });
+  return flag && `the flag is --${flag.name}${flag.type === 'option' ? ` ${exampleOf(flag)}` : ''}`;
+}
+
+/** The line without `--no-details`: its effect is the default. */
+function withoutNo(typed: TypedLine, name: string, at: number): MeantLine[] {
+  const own = /^no-?(.+)$/i.exec(name)?.[1];
+  const flag = own && typed.flags.find((each) => foldedName(each.name) === foldedName(own));
+  return flag && flag.type === 'boolean' ? [typed.corrected(at, [])] : [];
+}
+
+/** Lines with the flag whose name, or whose name in other tools, is similar. */
+function similarFlags(typed: TypedLine, given: GivenFlag): MeantLine[] {
+  if (given.name.length < 3) return [];
+  const known = typed.flags.filter(({ hidden }) => !hidden).map(({ name }) => name);
+  // Digits, and a leading no-, are part of the meaning of a name.
+  const isLike = (each: string) =>
+    each.replaceAll(/\D/g, '') === given.name.replaceAll(/\D/g, '') &&
+    each.startsWith('no-') === given.name.startsWith('no-');
+  const own = misspelled(given.name, known.filter(isLike), 2);
+  const others = misspelled(
+    given.name,
+    typed.meanings.otherNames().filter((each) => each.length > 3 && isLike(each)),
+    2,
+  );
+  return [
+    ...(own === undefined ? [] : linesOf(typed, { name: own }, given)),
+    ...(others === undefined
+      ? []
+      : typed.meanings
+          .flagMeanings(others, typed.command.id)
+          .flatMap((each) => linesOf(typed, each, given))),
+  ];
+}
+
+/**
+ * The line with a key of the config that is written as a flag: `--num-layers 4`. Whether the model has the key is
+ * checked later.
+ */
+function asSetting(typed: TypedLine, { at, name, value }: GivenFlag): MeantLine[] {
+  const { args, flags } = typed.command;
+  const isOfModel = Object.keys(args).some((each) => MODEL_ARGUMENTS.has(each));
+  const key = /^(?:model\.)?([a-z][\w-]{2,})$/i.exec(name)?.[1];
+  if (!Object.hasOwn(flags, 'set') || !isOfModel || key === undefined) return [];
+  const next = typed.isValueMissing(at + 1) ? undefined : typed.words[at + 1];
+  const isNext = value === undefined && next !== undefined && SETTING.test(next);
+  const given = value ?? (isNext ? next : 'true');
+  if (!SETTING.test(given)) return [];
+  return typed.meanings.keysNamed(key.toLowerCase().replaceAll('-', '_')).map((each) => ({
+    ...typed.corrected(at, ['--set', `model.${each}=${given}`], isNext ? 2 : 1),
+    lead: 'a key of the config is set with --set:',
+    isElsewhere: true,
+  }));
+}
+
+/** The same line for another command that answers about a model and has the flag. */
+function ofOtherCommands(typed: TypedLine, name: string): MeantLine[] {
+  if (!ABOUT_A_MODEL.includes(typed.command.id)) return [];
+  const namesIn = (id: string) => [
+    name,
+    ...typed.meanings.flagMeanings(name, id).map((meaning) => meaning.name),
+  ];
+  return typed.others
+    .filter(({ id }) => ABOUT_A_MODEL.includes(id) && id !== typed.command.id)
+    .filter(({ id, flags }) => namesIn(id).some((each) => Object.hasOwn(flags, each)))
+    .map(({ id }) => ({
+      words: [id, ...typed.words],
+      lead: `minimind ${id} has this flag:`,
+      isElsewhere: true,
+    }));
+}

@@ -1,0 +1,90 @@
+/** `quick-test` as a function: runs a model and checks that it works. */
+import type { QuickTestResult } from '../../check/quick-test-result.js';
+import type { ChecksRequest } from '../../check/test-forms.js';
+import {
+  checkpointAsConfig,
+  checkpointWarnings,
+  configFirst,
+  configOf,
+  openFlaggedCheckpoint,
+} from '../../input/model-input/checkpoint-config.js';
+import { locateModel } from '../../input/model-input/locate.js';
+import { modelOf } from '../../input/model-input/model-file.js';
+import { loadModelFile } from '../../input/model-input/read-model-file.js';
+import { verifiedModel } from '../../input/model-input/verify-checkpoint.js';
+import { type AnswerNotes, withNotes } from '../answer.js';
+import { overridesOf } from '../models/describe-model.js';
+import { silent } from '../warnings.js';
+import { type EngineOptions, engineOf } from './engine-options.js';
+import type { WeightOptions } from './evaluate.js';
+
+export interface QuickTestOptions extends Omit<WeightOptions, 'random'>, EngineOptions {
+  /** Names of the checks. Default: all that suit the model. */
+  readonly only?: ChecksRequest['only'];
+  /** Token ids, or a file with them. Default: random ids. */
+  readonly ids?: string | undefined;
+  /** Sequences at a time. Default: 1. */
+  readonly batch?: number | undefined;
+  /** Tokens of a sequence. Default: 512, or all positions. */
+  readonly context?: number | undefined;
+  /** Seed of random values. Default: 0. */
+  readonly seed?: number | undefined;
+  /** Quantization of the matrices. */
+  readonly weights?: ChecksRequest['weightForm'];
+  /** Whether a second engine computes the same logits. */
+  readonly crossCheck?: boolean | undefined;
+  /** Timed runs. Default: those of half a second. */
+  readonly repeats?: number | undefined;
+  /** Tokens to generate one by one. Default: 32, at most half of the context. */
+  readonly outputTokens?: number | undefined;
+  /** Whether a model larger than memory runs layer by layer, not as a smaller proxy. */
+  readonly full?: boolean | undefined;
+}
+
+/**
+ * Builds a model with random weights or those of a checkpoint, runs it and checks it.
+ * @throws UserError when the model cannot be read, or a setting has no effect.
+ */
+export async function quickTest(
+  reference: string,
+  options: QuickTestOptions = {},
+): Promise<QuickTestResult & AnswerNotes> {
+  const flags = { ...options, set: overridesOf(options.set) };
+  const place = locateModel(reference);
+  const own = checkpointAsConfig(place, flags);
+  const checkpoint = own ?? openFlaggedCheckpoint(flags);
+  const surroundings = silent();
+  try {
+    const described = own
+      ? await modelOf((await configOf(own, undefined, configFirst(own))).document, flags)
+      : await loadModelFile(place, flags);
+    await surroundings.warn(described.warnings);
+    const held = checkpoint && (await verifiedModel(described, checkpoint, surroundings.display));
+    if (held) await surroundings.warn([...checkpointWarnings(checkpoint), ...held.warnings]);
+    const { checkModel } = await import('../../check/test-forms.js');
+    const side = { loaded: held?.loaded ?? described, checkpoint };
+    const { result } = await checkModel(side, requestOf(options), surroundings);
+    return withNotes(result, surroundings);
+  } finally {
+    checkpoint?.close();
+  }
+}
+
+const requestOf = ({
+  seed,
+  weights,
+  crossCheck = false,
+  full = false,
+  ...options
+}: QuickTestOptions): ChecksRequest => ({
+  ...{ ids: options.ids, batch: options.batch, context: options.context, seed: seed ?? 0 },
+  ...engineOf(options, weights),
+  isSeedGiven: seed !== undefined,
+  only: options.only,
+  isCrossChecked: crossCheck,
+  repeats: options.repeats,
+  outputTokens: options.outputTokens,
+  full,
+  keepsOutput: false,
+  weightForm: weights,
+});
