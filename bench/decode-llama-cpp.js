@@ -97,7 +97,7 @@ async function measured(name, aim, ours, peer) {
 }
 
 async function openOurs(folder, form) {
-  const { loadModelFile } = await source('input/model-input/model-file.ts');
+  const { loadModelFile } = await source('input/model-input/read-model-file.ts');
   const { openOnnx } = await source('engine/onnx/onnx-engine.ts');
   const { randomWeights } = await source('engine/weights/weights.ts');
   const { Decoder } = await source('engine/decoder.ts');
@@ -144,7 +144,7 @@ async function openPeer(library, file) {
 
 /** A folder with the random weights that `openOurs` computes with, and a tokenizer of bytes, which llama.cpp needs. */
 async function writeModel(folder) {
-  const { loadModelFile } = await source('input/model-input/model-file.ts');
+  const { loadModelFile } = await source('input/model-input/read-model-file.ts');
   const { randomWeights } = await source('engine/weights/weights.ts');
   const { tensorsOf } = await source('model/architecture/walk.ts');
   mkdirSync(folder);

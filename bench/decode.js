@@ -79,7 +79,7 @@ export async function run() {
 }
 
 async function measureModel({ name, config, peers, lengths, aims }) {
-  const { loadModelFile } = await source('input/model-input/model-file.ts');
+  const { loadModelFile } = await source('input/model-input/read-model-file.ts');
   const { openOnnx } = await source('engine/onnx/onnx-engine.ts');
   const { randomWeights } = await source('engine/weights/weights.ts');
   const { model, document } = await loadModelFile(`${root}configs/${config}`, {});

@@ -126,7 +126,7 @@ function miniMindSettings({ document: { model: settings } }, tensors) {
 }
 
 async function measureModel(name, session) {
-  const { loadModelFile } = await source('input/model-input/model-file.ts');
+  const { loadModelFile } = await source('input/model-input/read-model-file.ts');
   const { tensorsOf } = await source('model/architecture/walk.ts');
   const { randomWeights } = await source('engine/weights/weights.ts');
   const { config, script, settingsOf } = MODELS[name];

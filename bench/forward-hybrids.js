@@ -158,7 +158,7 @@ export async function run() {
 
 async function measureModel(name, folder) {
   const { parseDocument } = await source('config/document.ts');
-  const { modelOf } = await source('input/model-input/model-file.ts');
+  const { modelOf } = await source('input/model-input/read-model-file.ts');
   const { tensorsOf } = await source('model/architecture/walk.ts');
   const { openOnnx } = await source('engine/onnx/onnx-engine.ts');
   const { randomWeights } = await source('engine/weights/weights.ts');

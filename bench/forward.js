@@ -17,7 +17,7 @@ const AIMS = { products: 1.5, pytorch: 1 / 2, pytorchOnOne: 1 / 2 };
 export const title = `Forward pass of 60 million parameters, 1 × ${TOKENS} tokens, threads: ${THREADS}`;
 
 export async function run() {
-  const { loadModelFile } = await source('input/model-input/model-file.ts');
+  const { loadModelFile } = await source('input/model-input/read-model-file.ts');
   const { model, document } = await loadModelFile(`${root}configs/hybrid/bench-60m.yaml`, {});
   const timedPlain = (threads) => timedPyTorch('forward_pytorch.py', document.model, threads);
   const engine = await timedOnnx(model);

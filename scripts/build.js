@@ -41,8 +41,20 @@ const THREADS = [
 /** What the command library loads only to run from TypeScript sources, where it finds it. */
 const NEVER_NEEDED = ['typescript', 'tsx', 'ts-node'];
 
-/** Globs of plugins, configs of other tools, detection of WSL: of these, minimind calls nothing. */
-const NEVER_CALLED = ['lilconfig', 'minimatch', 'tinyglobby', 'wsl-utils'];
+/**
+ * Globs of plugins, configs of other tools, detection of WSL, templates of the library's own help, the layout of its own
+ * errors: of these, minimind calls nothing.
+ */
+const NEVER_CALLED = ['ejs', 'lilconfig', 'minimatch', 'tinyglobby', 'wrap-ansi', 'wsl-utils'];
+
+/** Modules of the command library, and the lighter ones of it that do what minimind uses of them. */
+const LIGHTER_MODULES = {
+  // minimind has its own progress display: of the spinner, only its base class is called.
+  'ux/action/spinner': 'ux/action/simple.js',
+  // minimind writes its own help. What is left is how help flags are called.
+  help: 'help/util.js',
+  'help/index': 'help/util.js',
+};
 
 /** Loaded by TensorFlow.js for threads in a browser, or without the `fetch` and the random numbers of Node. */
 const NEVER_CALLED_BY_TENSORFLOW = [
@@ -64,6 +76,13 @@ const replacements = {
       }));
     const unused = [...NEVER_CALLED, ...NEVER_CALLED_BY_TENSORFLOW];
     replace(unused, () => inRoot('scripts/bundled/never-called.cjs'));
+    replace(['debug'], () => inRoot('scripts/bundled/no-log.cjs'));
+    const library = inRoot('node_modules/@oclif/core/lib');
+    build.onResolve({ filter: /^\./ }, ({ path: name, resolveDir }) => {
+      if (!resolveDir.startsWith(library)) return undefined;
+      const lighter = LIGHTER_MODULES[path.relative(library, path.join(resolveDir, name))];
+      return lighter && { path: path.join(library, lighter) };
+    });
     const width = inRoot('scripts/bundled/string-width.cjs');
     replace(['string-width'], (importer) =>
       importer === width ? require.resolve('string-width') : width,

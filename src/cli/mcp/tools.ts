@@ -1,5 +1,5 @@
 /** The tools of the server: what a client can ask, and the command line that answers it. All only read. */
-import { z } from 'zod';
+import * as z from 'zod';
 
 const MODEL =
   'a config (YAML or config.json), a folder or checkpoint below the root, a preset (minimind2-small), a published model ' +

@@ -183,10 +183,12 @@ export class GraphBuilder {
     return this.op('Cast', [value], { attributes: { to: ELEMENT_TYPES[to] } });
   }
 
+  /** The graph, without nodes whose results nothing reads. ONNX Runtime would run them. */
   build(name: string): GraphProto {
+    const outputs = [...this.#outputs.values(), ...this.#declared.map((output) => output.name)];
     return {
       name,
-      nodes: this.#nodes,
+      nodes: usedNodes(this.#nodes, outputs),
       initializers: [...this.#initializers.values()],
       inputs: [...this.#inputs.values()],
       outputs: [...this.#outputs.values(), ...this.#declared],
@@ -214,3 +216,29 @@ export class GraphBuilder {
     return `${this.#prefix}${op}.${this.#count++}` as GraphValue;
   }
 }
+
+/** Nodes from which an output follows, in their order. */
+function usedNodes(nodes: readonly NodeProto[], outputs: readonly string[]): NodeProto[] {
+  const read = new Set(outputs);
+  const used = nodes.toReversed().filter((node) => {
+    if (!node.outputs.some((output) => read.has(output))) return false;
+    for (const value of valuesReadBy(node)) read.add(value);
+    return true;
+  });
+  return used.reverse();
+}
+
+/** Inputs of a node, and the values of the graph around them that its bodies use. */
+function valuesReadBy({ inputs, attributes }: NodeProto): readonly string[] {
+  const bodies = Object.values(attributes).filter(isGraph);
+  return [...inputs, ...bodies.flatMap(valuesReadIn)];
+}
+
+/** All values that the nodes and outputs of a body name. Names of the body itself differ from those around it. */
+const valuesReadIn = ({ nodes, outputs }: GraphProto): readonly string[] => [
+  ...nodes.flatMap(valuesReadBy),
+  ...outputs.map((output) => (typeof output === 'string' ? output : output.name)),
+];
+
+const isGraph = (attribute: Attribute): attribute is GraphProto =>
+  typeof attribute === 'object' && 'nodes' in attribute;
