@@ -6,6 +6,7 @@
  * Shapes in comments: B batch, T tokens, H hidden, V vocabulary.
  */
 import type { DifferentialAttention, DynamicMask } from './attention-kinds.js';
+import type { Described } from './described-layer.js';
 import type {
   Activation,
   ActivationName,
@@ -53,6 +54,7 @@ import type {
 } from './recurrent-kinds.js';
 
 export * from './attention-kinds.js';
+export type { Described, DescribedWork } from './described-layer.js';
 export * from './layer-kinds.js';
 export type { HeadSpan, Window } from './masks.js';
 export * from './recurrent-kinds.js';
@@ -421,6 +423,7 @@ export type Layer =
   | EmbeddingJoin
   | Sum
   | SkippedBlock
+  | Described
   | Residual
   | GatedMlp
   | Router

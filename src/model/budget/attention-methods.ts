@@ -19,7 +19,7 @@ import { add, ceildiv, type Expression, min, mul, v } from './expression.js';
 import { exact, type Figure, figure, type Quantity, quantity } from './figure.js';
 import type { LongTexts } from './long-texts.js';
 import type { NormOperations } from './norm-operations.js';
-import { keptBehind, stateOf } from './state.js';
+import { keptOf, stateOf } from './state.js';
 
 export type AttentionMethod =
   | 'plain'
@@ -444,7 +444,9 @@ const largestOf = (layers: readonly AttentionLayer[], context: number): Attentio
 
 /** Scores of one head: the square, a band as wide as the window, the chunks, or the blocks of the hybrid family. */
 function storedScores(context: number, window: Window | undefined): bigint {
-  if (window === undefined || window.rule === 'local') return scoreValues(context, window);
+  if (window === undefined || window.rule === 'local' || window.rule === 'compressed') {
+    return scoreValues(context, window);
+  }
   const [tokens, size] = [BigInt(context), BigInt(window.tokens)];
   if (window.rule === 'chunked') return (tokens / size) * size ** 2n + (tokens % size) ** 2n;
   return tokens * (tokens < size ? tokens : size);
@@ -533,7 +535,7 @@ function keptValues({ layers, block }: Variant, context: number): Expression {
     ...[...spans].map(([key, { window, size }]) =>
       mul(
         v({ [`key_and_value_width_${key}`]: size }),
-        window === undefined ? tokens : min(tokens, keptBehind(window)),
+        keptOf(window, tokens),
       ),
     ),
   );
