@@ -141,7 +141,10 @@ export interface Router extends Node<'router'> {
   readonly bias?: Param;
   /** [experts] */
   readonly correction: Param | undefined;
-  readonly scoring: 'softmax' | 'sigmoid' | 'sparseMixer';
+  /** Experts of each token id, in place of a choice: [V, expertsPerToken]. */
+  readonly table?: Param;
+  /** `described`: no engine computes them. */
+  readonly scoring: 'softmax' | 'sigmoid' | 'sparseMixer' | 'described';
   /** cap · tanh(product / cap), before the softmax or sigmoid. */
   readonly softcap?: number;
   /** With `sparseMixer`, the largest distance of a near score: (best − score) / max(|score|, best). */
