@@ -2,7 +2,7 @@
 
 import { type UserError, usageError } from '../base/errors.js';
 import { formatInteger } from '../base/text/units.js';
-import type { LanguageModel, Layer, Window } from '../model/architecture/layer.js';
+import type { Described, LanguageModel, Layer, Window } from '../model/architecture/layer.js';
 import { firstCachedKey, firstVisibleKey, windowKey } from '../model/architecture/masks.js';
 import { dependsOnLength } from '../model/architecture/rotary-scaling.js';
 import { isAttention, walk } from '../model/architecture/walk.js';
@@ -289,6 +289,13 @@ export function isFollowedByCache(tokens: number, window: Window): boolean {
 export const hasLengthRule = (model: LanguageModel): boolean =>
   attentionWindows(model).some(({ rule }) => rule === 'local') ||
   model.blocks.flatMap(walk).some(({ layer }) => layer.kind === 'rotary' && dependsOnLength(layer));
+
+/** Refusal of a layer that is described and not run. */
+export const describedOnly = ({ name, title }: Pick<Described, 'name' | 'title'>): UserError =>
+  usageError(
+    `${name || 'the model'} cannot run: ${title} is described, and no engine computes it`,
+    'count it with profile and fit, and verify its tensors',
+  );
 
 /** Refusal of Doge's mixture, whose class in transformers 5.18 mixes the scores of all tokens of a call. */
 export const mixesTokens = (layer: string): UserError =>

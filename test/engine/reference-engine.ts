@@ -337,6 +337,8 @@ class Run {
           .reduce(concatenated);
       case 'sinusoidalPositions':
         return this.#sinusoidalPositions(layer, x);
+      case 'described':
+        throw new Error(`${layer.name} is described, not run`);
       case 'skippedBlock':
         return x;
       case 'sum':

@@ -9,6 +9,7 @@ export function route(
 ): Tensor {
   const experts = shape.at(-1) ?? 0;
   const weights = new Float64Array(data.length);
+  if (router.scoring === 'described') throw new Error(`${router.name} is described, not run`);
   if (router.scoring === 'sparseMixer') {
     for (let from = 0; from < data.length; from += experts) {
       mixSparsely(data.subarray(from, from + experts), router, weights.subarray(from));

@@ -1,6 +1,6 @@
 /** Compiles a description of a model, or of a part of it, to an ONNX graph. */
 import type { LanguageModel, Layer } from '../../model/architecture/layer.js';
-import { inputKindOf, mixesTokens } from '../calls.js';
+import { describedOnly, inputKindOf, mixesTokens } from '../calls.js';
 import type { ProgramOptions } from '../engine.js';
 import type {
   Context,
@@ -374,6 +374,8 @@ function addLayer(
       return emitSequence(context, layer.layers, x);
     case 'sinusoidalPositions':
       return emitSinusoidalPositions(context, layer, x);
+    case 'described':
+      throw describedOnly(layer);
     case 'skippedBlock':
       return x;
     case 'sum':

@@ -13,7 +13,7 @@ import type {
   PerLayerBranch,
   Xielu,
 } from '../../model/architecture/layer.js';
-import { mixesTokens } from '../calls.js';
+import { describedOnly, mixesTokens } from '../calls.js';
 import { activate } from './differentiable.js';
 import {
   applySoftcap,
@@ -151,6 +151,8 @@ export function interpret(run: ForwardRun, layer: Layer, inputs: readonly Tensor
       return runHeadNorms(run, layer, x());
     case 'sinusoidalPositions':
       return runSinusoidalPositions(run, layer, x());
+    case 'described':
+      throw describedOnly(layer);
     case 'skippedBlock':
       return run.tf.clone(x());
     case 'sum':

@@ -134,6 +134,7 @@ export const FAMILIES = familyLoaders({
   mimo_v2_flash: async () => (await import('./models/mimo_v2_flash.js')).mimoV2Flash,
   hy_v3: async () => (await import('./models/hy_v3.js')).hyV3,
   laguna: async () => (await import('./models/laguna.js')).laguna,
+  deepseek_v4: async () => (await import('./models/deepseek_v4.js')).deepseekV4,
   longcat_flash: async () => (await import('./models/longcat_flash.js')).longcatFlash,
   cohere_compass_text: async () =>
     (await import('./models/cohere_compass_text.js')).cohereCompassText,

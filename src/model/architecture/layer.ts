@@ -15,6 +15,7 @@ import type {
   Rotary,
   TokenIndexer,
 } from './attention-kinds.js';
+import type { Described } from './described-layer.js';
 import type {
   Activation,
   ActivationName,
@@ -56,6 +57,7 @@ import type {
 } from './recurrent-kinds.js';
 
 export * from './attention-kinds.js';
+export type { Described, DescribedWork } from './described-layer.js';
 export * from './layer-kinds.js';
 export type { HeadSpan, Window } from './masks.js';
 export * from './recurrent-kinds.js';
@@ -142,7 +144,10 @@ export interface Router extends Node<'router'> {
   readonly bias?: Param;
   /** [experts] */
   readonly correction: Param | undefined;
-  readonly scoring: 'softmax' | 'sigmoid' | 'sparseMixer';
+  /** Experts of each token id, in place of a choice: [V, expertsPerToken]. */
+  readonly table?: Param;
+  /** `described`: no engine computes them. */
+  readonly scoring: 'softmax' | 'sigmoid' | 'sparseMixer' | 'described';
   /** cap · tanh(product / cap), before the softmax or sigmoid. */
   readonly softcap?: number;
   /** With `sparseMixer`, the largest distance of a near score: (best − score) / max(|score|, best). */
@@ -424,6 +429,7 @@ export type Layer =
   | EmbeddingJoin
   | Sum
   | SkippedBlock
+  | Described
   | Residual
   | GatedMlp
   | Router

@@ -2,11 +2,12 @@
 
 /**
  * Window of a head. `sliding`: the last `tokens` keys, including a position's own. `chunked`: the keys up to its own in
- * its chunk of `tokens` positions. `local`: the hybrid model's rule, tokens // 2 keys before it and itself.
+ * its chunk of `tokens` positions. `local`: the hybrid model's rule, tokens // 2 keys before it and itself. `compressed`:
+ * one entry in place of the keys of each `tokens` positions, from the last of these on.
  */
 export interface Window {
   /** Rule by which tokens are visible. */
-  readonly rule: 'sliding' | 'chunked' | 'local';
+  readonly rule: 'sliding' | 'chunked' | 'local' | 'compressed';
   /** Length of the window in tokens. @integer */
   readonly tokens: number;
 }
@@ -99,6 +100,7 @@ export function firstVisibleKey(
 /** First key visible to a position whose window slides token by token, or changes with its chunk. */
 export function firstCachedKey(position: number, window: Window): number {
   if (window.rule === 'chunked') return position - (position % window.tokens);
+  if (window.rule === 'compressed') return 0;
   return Math.max(0, position - reachOf(window));
 }
 
@@ -137,6 +139,10 @@ export function visiblePairs(context: number, window: Window | undefined): bigin
     const chunk = BigInt(window.tokens);
     return (tokens / chunk) * triangle(chunk) + triangle(tokens % chunk);
   }
+  if (window.rule === 'compressed') {
+    const [size, entries] = [BigInt(window.tokens), compressedEntries(context, window)];
+    return size * triangle(entries) - (size - 1n - (tokens % size)) * entries;
+  }
   const reach = BigInt(reachOf(window));
   const slides = window.rule === 'sliding' || context <= LONGEST_SLIDING_CONTEXT;
   if (slides) {
@@ -159,6 +165,7 @@ export function visiblePairs(context: number, window: Window | undefined): bigin
  */
 export function scoreValues(context: number, window: Window | undefined): bigint {
   const tokens = BigInt(context);
+  if (window?.rule === 'compressed') return tokens * compressedEntries(context, window);
   if (window?.rule !== 'local' || context <= LONGEST_SLIDING_CONTEXT) return tokens * tokens;
   const reach = BigInt(reachOf(window));
   const block = BigInt(Math.min(window.tokens, LARGEST_BLOCK));
@@ -170,5 +177,8 @@ export function scoreValues(context: number, window: Window | undefined): bigint
   const last = rest % block;
   return earlyScores + (rest / block) * block * (reach + block) + last * (reach + last);
 }
+
+const compressedEntries = (context: number, { tokens }: Window): bigint =>
+  BigInt(Math.floor(context / tokens));
 
 const min = (a: bigint, b: bigint) => (a < b ? a : b);

@@ -123,6 +123,9 @@ export const ceil = (value: Operand): Expression => call('ceil', [value]);
 /** A division of whole numbers, rounded up. */
 export const ceildiv = (dividend: Operand, divisor: Operand): Expression =>
   call('ceildiv', [dividend, divisor]);
+/** Quotient without its fraction, of a dividend that is not negative. */
+export const floordiv = (dividend: Operand, divisor: number): Expression =>
+  ceildiv(max(0, sub(dividend, divisor - 1)), divisor);
 /** The natural logarithm. */
 export const ln = (value: Operand): Expression => call('ln', [value]);
 export const exp = (value: Operand): Expression => call('exp', [value]);

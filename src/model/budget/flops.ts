@@ -10,7 +10,18 @@ import { reachOf, sumByWindow, visiblePairs, windowKey } from '../architecture/m
 import { memoized } from '../architecture/walk.js';
 import { primitivesOf } from '../operations/lower.js';
 import type { IndexScores, Primitive, Scan, Scores } from '../operations/primitive.js';
-import { add, ceildiv, div, type Expression, type Input, min, mul, sub, v } from './expression.js';
+import {
+  add,
+  ceildiv,
+  div,
+  type Expression,
+  floordiv,
+  type Input,
+  min,
+  mul,
+  sub,
+  v,
+} from './expression.js';
 import type { Figure } from './figure.js';
 import { type Exact, exact, figure, sumFigure } from './figure.js';
 
@@ -255,9 +266,23 @@ function scoresFormula(
   const queries = sumByWindow(scores, ({ headDim }, heads) => heads * headDim);
   const values = sumByWindow(scores, ({ valueDim }, heads) => heads * valueDim);
   if (!causal) {
-    const widthOf = (sums: typeof queries) => sumOf(sums.values(), ({ size }) => size);
-    const widths = add(v({ query_width: widthOf(queries) }), v({ value_width: widthOf(values) }));
-    return mul(2, v({ batch }), v({ context }), v({ context }), widths);
+    const entries = [
+      ...new Set([...queries.values()].flatMap(({ window }) => compressionOf(window))),
+    ];
+    const terms = [undefined, ...entries].map((compression) => {
+      const widthOf = (sums: typeof queries) =>
+        sumOf(sums.values(), ({ window, size }) =>
+          compressionOf(window)[0] === compression ? size : 0,
+        );
+      const suffix = compression === undefined ? '' : `_compressed_${compression}`;
+      const widths = add(
+        v({ [`query_width${suffix}`]: widthOf(queries) }),
+        v({ [`value_width${suffix}`]: widthOf(values) }),
+      );
+      const keys = v({ context });
+      return mul(keys, compression === undefined ? keys : floordiv(keys, compression), widths);
+    });
+    return mul(2, v({ batch }), terms.length === 1 ? (terms[0] ?? 0) : add(...terms));
   }
   const terms = [...queries].map(([suffix, { window, size }]) =>
     mul(
@@ -384,16 +409,25 @@ function scoresByContext(work: Work): ScoresByContext {
   };
 }
 
+/** Positions of each compressed entry; none of a head that sees keys. */
+const compressionOf = (window: Window | undefined): readonly number[] =>
+  window?.rule === 'compressed' ? [window.tokens] : [];
+
 /** The value of `keysSeen`. */
 function seenFrom(context: number, window: Window | undefined): number {
   if (window === undefined) return context;
+  if (window.rule === 'compressed') return Math.floor(context / window.tokens);
   if (window.rule !== 'chunked') return Math.min(context, reachOf(window) + 1);
   return context - window.tokens * (Math.ceil(context / window.tokens) - 1);
 }
 
+const latentName = (window: Window | undefined): string =>
+  window === undefined ? 'latent_width' : `latent_width_${windowKey(window)}`;
+
 /** Keys that the last of `tokens` tokens sees. */
 function keysSeen(window: Window | undefined, tokens: Input): Expression {
   if (window === undefined) return tokens;
+  if (window.rule === 'compressed') return floordiv(tokens, window.tokens);
   if (window.rule !== 'chunked') return min(tokens, reachOf(window) + 1);
   // Those of its chunk: all but the full chunks before it.
   return sub(tokens, mul(window.tokens, sub(ceildiv(tokens, window.tokens), 1)));
@@ -414,7 +448,7 @@ function scoresFigure(work: Work, context: number): Figure {
     const latent = latentOf(operation);
     for (const { heads, window } of spans) {
       const seen = keysSeen(window, tokens);
-      if (latent !== undefined) widen('latent_width', heads * latent.multiplied, seen);
+      if (latent !== undefined) widen(latentName(window), heads * latent.multiplied, seen);
       else widen(`query_and_value_width_${windowKey(window)}`, heads * (headDim + valueDim), seen);
     }
   }

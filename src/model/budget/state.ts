@@ -8,8 +8,18 @@ import { COMPONENTS } from '../architecture/layer.js';
 import { reachOf, sumByWindow } from '../architecture/masks.js';
 import { memoizedBy } from '../architecture/walk.js';
 import { primitivesOf } from '../operations/lower.js';
-import type { Scores } from '../operations/primitive.js';
-import { add, ceildiv, type Expression, type Input, inputs, min, mul, v } from './expression.js';
+import type { IndexScores, Scores } from '../operations/primitive.js';
+import {
+  add,
+  ceildiv,
+  type Expression,
+  floordiv,
+  type Input,
+  inputs,
+  min,
+  mul,
+  v,
+} from './expression.js';
 import type { Figure } from './figure.js';
 import { figure, sumFigure } from './figure.js';
 
@@ -39,12 +49,15 @@ export interface StateBudget {
   readonly total: Figure;
 }
 
+/** Values of a token by the key of a window. */
+type ByWindow = ReadonlyMap<string, { readonly window: Window | undefined; readonly size: number }>;
+
 interface StateSizes {
   readonly attentions: readonly Scores[];
-  /** Latent and shared rotated key of a token, over all layers. */
-  readonly latentWidth: number;
-  /** Keys of indexers for a token, over all layers. */
-  readonly indexWidth: number;
+  /** Latent and shared rotated key of a token, over all layers, by their window. */
+  readonly latents: ByWindow;
+  /** Keys of indexers for a token, over all layers, by their window. */
+  readonly indexes: ByWindow;
   readonly mambaValues: number;
   /** Kept in float32, for any type of the cache. */
   readonly float32Values: number;
@@ -91,11 +104,21 @@ export function stateOf(
   const keyValueCache = keyValues(
     'key-value cache',
     (cached) =>
-      mul(of.batch, add(...cached.map(({ perToken, kept }) => mul(perToken, kept(of.context))))),
+      mul(of.batch, add(...cached.map(({ width, kept }) => mul(width, kept(of.context))))),
     { batch: of.batch, context: of.context, ...cacheInput },
   );
   const perToken = (label: string, which?: (each: CachedValues) => boolean) =>
-    keyValues(label, (cached) => add(...cached.map(({ perToken }) => perToken)), cacheInput, which);
+    keyValues(
+      label,
+      (cached) =>
+        add(
+          ...cached.map(({ width, window }) =>
+            window?.rule === 'compressed' ? ceildiv(width, window.tokens) : width,
+          ),
+        ),
+      cacheInput,
+      which,
+    );
   const recurrent = (scanned.length > 0 ? scanned : (['mamba'] as const))
     .map((component) => COMPONENTS[component])
     .join(' and ');
@@ -123,7 +146,7 @@ export function stateOf(
     keyValuePerToken: perToken('key-value cache per token'),
     keyValuePerTokenPastWindows: perToken(
       'key-value cache per token, windows full',
-      ({ windowed }) => !windowed,
+      ({ window }) => window === undefined || window.rule === 'compressed',
     ),
     mambaState,
     convolutionState,
@@ -149,11 +172,11 @@ interface KeptOnGpus
 
 /** Cached values of one kind per token, over all layers. */
 interface CachedValues {
-  /** Values of one token. */
-  readonly perToken: Expression;
-  /** Number of kept tokens in a context. */
+  /** Values of one token, or of one compressed entry. */
+  readonly width: Expression;
+  /** Number of kept tokens, or of compressed entries, in a context. */
   readonly kept: (context: Input) => Expression;
-  readonly windowed: boolean;
+  readonly window: Window | undefined;
   readonly source: string;
 }
 
@@ -164,43 +187,54 @@ interface CachedValues {
 export const keptBehind = (window: Window): number =>
   window.rule === 'local' ? reachOf(window) + 1 : reachOf(window);
 
+/** Tokens that a cache keeps, or entries in place of them. */
+export const keptOf = (window: Window | undefined, context: Input): Expression => {
+  if (window === undefined) return context;
+  return window.rule === 'compressed'
+    ? floordiv(context, window.tokens)
+    : min(context, keptBehind(window));
+};
+
 const NO_CACHE = 'no layer keeps keys and values';
 
 /** Cached values on one of the GPUs that share the heads. */
-function cachedValues(
-  { attentions, latentWidth, indexWidth }: StateSizes,
-  gpus: number,
-  rank: number,
-) {
+function cachedValues({ attentions, latents, indexes }: StateSizes, gpus: number, rank: number) {
   const values = new Map(widthsOf(attentions, gpus, rank, 'valueDim'));
   const heads = widthsOf(attentions, gpus, rank).map(([key, { window, size }]): CachedValues => {
     const valueSize = values.get(key)?.size ?? size;
     return {
-      perToken:
+      width:
         size === valueSize
           ? mul(2, v({ [`width_${key}`]: size }))
           : add(v({ [`key_width_${key}`]: size }), v({ [`value_width_${key}`]: valueSize })),
-      kept: (context) => (window === undefined ? context : min(context, keptBehind(window))),
-      windowed: window !== undefined,
+      kept: (context) => keptOf(window, context),
+      window,
       source:
         size === valueSize
           ? 'a key and a value of head_dim for each key head and kept position'
           : 'a key and a value, of different widths, for each key head and kept position',
     };
   });
-  const latents: CachedValues = {
-    perToken: v({ latent_width: latentWidth }),
-    kept: (context) => context,
-    windowed: false,
-    source: 'the latent of a token and the one rotated key that all heads share (arXiv 2405.04434)',
-  };
-  const indexes: CachedValues = {
-    perToken: v({ index_width: indexWidth }),
-    kept: (context) => context,
-    windowed: false,
-    source: 'the key of a token that all heads of an indexer share (arXiv 2512.02556)',
-  };
-  return [...heads, ...(latentWidth > 0 ? [latents] : []), ...(indexWidth > 0 ? [indexes] : [])];
+  const sharedBy = (name: string, widths: ByWindow, source: string): CachedValues[] =>
+    [...widths].map(([key, { window, size }]) => ({
+      width: v({ [window === undefined ? name : `${name}_${key}`]: size }),
+      kept: (context) => keptOf(window, context),
+      window,
+      source,
+    }));
+  return [
+    ...heads,
+    ...sharedBy(
+      'latent_width',
+      latents,
+      'the latent of a token and the one rotated key that all heads share (arXiv 2405.04434)',
+    ),
+    ...sharedBy(
+      'index_width',
+      indexes,
+      'the key of a token that all heads of an indexer share (arXiv 2512.02556)',
+    ),
+  ];
 }
 
 /** Key heads × the width of a key or value over all layers, for heads with the same window. */
@@ -219,8 +253,13 @@ const widthsOf = (
   ),
 ];
 
-const windowsOf = (attentions: readonly Scores[]): Window[] =>
-  widthsOf(attentions, 1, 0).flatMap(([, { window }]) => (window === undefined ? [] : [window]));
+const windowsOf = ({ attentions, latents }: StateSizes): Window[] => [
+  ...new Map(
+    [...widthsOf(attentions, 1, 0), ...latents].flatMap(([key, { window }]) =>
+      window === undefined ? [] : [[key, window] as const],
+    ),
+  ).values(),
+];
 
 /** State independent of batch and context, memoized because searches request it often. */
 const keptOn = memoizedBy((gpus: number) => gpus, readKept);
@@ -229,7 +268,7 @@ function readKept(model: Layer, gpus: number): KeptOnGpus {
   const kept = keptBy(model, gpus);
   const { attentions, mambaValues, float32Values, convolutionValues, scanned } = kept;
   return {
-    windows: windowsOf(attentions),
+    windows: windowsOf(kept),
     mambaValues,
     float32Values,
     convolutionValues,
@@ -251,8 +290,8 @@ const fullest = (figures: readonly Figure[]): Figure =>
 function keptBy(model: Layer, gpus: number): StateSizes {
   const share = (parts: number) => (gpus === 1 ? parts : Math.ceil(parts / gpus));
   const attentions: Scores[] = [];
-  let latentWidth = 0;
-  let indexWidth = 0;
+  const latents: Scores[] = [];
+  const indexers: IndexScores[] = [];
   let mambaValues = 0;
   let float32Values = 0;
   let convolutionValues = 0;
@@ -267,22 +306,28 @@ function keptBy(model: Layer, gpus: number): StateSizes {
       convolutionValues += share(primitive.channels) * primitive.cached;
     } else if (primitive.kind === 'scores') {
       if (primitive.keeps === 'nothing') continue;
-      if (primitive.latent) latentWidth += primitive.latent.cached;
+      if (primitive.latent) latents.push(primitive);
       else attentions.push(primitive);
     } else if (primitive.kind === 'indexScores') {
-      indexWidth += primitive.headDim;
+      indexers.push(primitive);
     }
   }
   return {
     attentions,
-    latentWidth,
-    indexWidth,
+    latents: sumByWindow(latents.map(onceByWindow), ({ latent }) => latent?.cached ?? 0),
+    indexes: sumByWindow(indexers.map(onceByWindow), ({ headDim }) => headDim),
     mambaValues,
     float32Values,
     convolutionValues,
     scanned: [...scanned],
   };
 }
+
+/** A layer with one span, because all its heads share what the cache keeps. */
+const onceByWindow = <Layer extends Pick<Scores, 'spans'>>(layer: Layer): Layer => ({
+  ...layer,
+  spans: layer.spans.slice(0, 1),
+});
 
 // Heads with different windows, distributed over GPUs
 

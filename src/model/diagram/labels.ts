@@ -1,6 +1,6 @@
 /** Names and short facts of layers in a diagram, in the words of papers. */
 import { formatInteger, shortNumber } from '../../base/text/units.js';
-import { counted, present } from '../../base/text/words.js';
+import { capital, counted, present } from '../../base/text/words.js';
 import {
   ACTIVATIONS,
   type ActivationName,
@@ -94,6 +94,8 @@ export function layerLabel(layer: Layer): Label {
     case 'sum':
     case 'residual':
       return labelOf('+');
+    case 'described':
+      return labelOf(capital(layer.title), 'described, not run');
     case 'skippedBlock':
       return labelOf('Cross-attention block', 'skipped without an image');
     case 'gatedMlp':

@@ -58,7 +58,7 @@ export function lowerRouter(
   around: LoweringContext,
   lower: LowerLayer,
 ): Primitive[] {
-  const { name, weight, bias, correction, expertsPerToken, expertScales } = layer;
+  const { name, weight, bias, correction, table, expertsPerToken, expertScales } = layer;
   const [experts = 0, hidden = 0] = weight.shape;
   const component = layer.component ?? around.component;
   const product: Primitive = {
@@ -67,7 +67,7 @@ export function lowerRouter(
     component,
     input: hidden,
     output: experts,
-    params: [weight, bias, correction, expertScales].filter((each) => each !== undefined),
+    params: [weight, bias, correction, table, expertScales].filter((each) => each !== undefined),
     saved: [
       {
         part: component,

@@ -13,6 +13,7 @@ import {
   lowerExpertAttention,
   lowerProductKeyExperts,
 } from './lower-attention-kinds.js';
+import { lowerDescribed } from './lower-described.js';
 import { lowerGatedMlp, lowerMixture, lowerRouter } from './lower-feed-forward.js';
 import { lowerBlockDiagonal, lowerGriffin } from './lower-griffin.js';
 import { lowerKimiDelta, lowerLightningAttention } from './lower-linear-attention.js';
@@ -227,6 +228,8 @@ function lower(layer: Layer, around: LoweringContext): Primitive[] {
     }
     case 'sinusoidalPositions':
       return [elementwise(layer, component, width)];
+    case 'described':
+      return lowerDescribed(layer, inside, lower);
     case 'skippedBlock':
       return [elementwise(layer, component, width, { launches: 0, params: tensorsOf(layer) })];
     case 'softcap': {

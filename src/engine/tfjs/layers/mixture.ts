@@ -5,6 +5,7 @@ import type {
   Router,
 } from '../../../model/architecture/layer.js';
 import { isGatedPack, packedInner } from '../../../model/architecture/walk.js';
+import { describedOnly } from '../../calls.js';
 import { activate } from '../differentiable.js';
 import type { Tensor2D, Tensor3D, Tf } from '../packages.js';
 import type { ForwardRun } from '../run.js';
@@ -27,6 +28,8 @@ function expertWeights(run: ForwardRun, layer: Router, x: Tensor3D): Tensor3D {
   const { tf, weights } = run;
   const products = product(run, x, weights.transposed(layer.weight), layer.bias);
   const logits = layer.softcap === undefined ? products : applySoftcap(tf, products, layer.softcap);
+  if (layer.scoring === 'described')
+    throw describedOnly({ ...layer, title: 'the choice of experts' });
   if (layer.scoring === 'sparseMixer') return sparseMixerWeights(run, layer, logits);
   const scores: Tensor3D = layer.scoring === 'softmax' ? tf.softmax(logits) : tf.sigmoid(logits);
   const selectionScores = layer.correction

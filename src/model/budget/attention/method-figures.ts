@@ -11,7 +11,7 @@ import type { Layer, Window } from '../../architecture/layer.js';
 import { firstVisibleKey, scoreValues, sumByWindow, windowKey } from '../../architecture/masks.js';
 import { add, ceildiv, type Expression, min, mul, v } from '../expression.js';
 import { exact, figure, type Quantity, quantity } from '../figure.js';
-import { keptBehind, stateOf } from '../state.js';
+import { keptOf, stateOf } from '../state.js';
 import type {
   AttentionLayer,
   AttentionRow,
@@ -154,7 +154,9 @@ const largestOf = (layers: readonly AttentionLayer[], context: number): Attentio
 
 /** Scores of one head: the square, a band as wide as the window, the chunks, or the blocks of the hybrid family. */
 function storedScores(context: number, window: Window | undefined): bigint {
-  if (window === undefined || window.rule === 'local') return scoreValues(context, window);
+  if (window === undefined || window.rule === 'local' || window.rule === 'compressed') {
+    return scoreValues(context, window);
+  }
   const [tokens, size] = [BigInt(context), BigInt(window.tokens)];
   if (window.rule === 'chunked') return (tokens / size) * size ** 2n + (tokens % size) ** 2n;
   return tokens * (tokens < size ? tokens : size);
@@ -241,10 +243,7 @@ function keptValues({ layers, block }: Variant, context: number): Expression {
   );
   return add(
     ...[...spans].map(([key, { window, size }]) =>
-      mul(
-        v({ [`key_and_value_width_${key}`]: size }),
-        window === undefined ? tokens : min(tokens, keptBehind(window)),
-      ),
+      mul(v({ [`key_and_value_width_${key}`]: size }), keptOf(window, tokens)),
     ),
   );
 }

@@ -183,6 +183,11 @@ function stepsOf(layer: Layer, size: number, build: StepBuilder): UnplacedStep[]
       return perLayerBranchSteps(layer, build);
     case 'sinusoidalPositions':
       return [build.step(layer, '+ sines and cosines of each position', size)];
+    case 'described':
+      return [
+        ...layer.parts.flatMap((part) => build.steps(part, size)),
+        build.step(layer, `${layer.title}: described, not run`, layer.output),
+      ];
     case 'skippedBlock':
       return [build.step(layer, 'the input, without an image', size)];
     case 'softcap':
