@@ -91,7 +91,8 @@ describe.skipIf(NO_TERMINAL !== undefined)(
         }
         if (isKillRun) {
           const [wall, busy] = [worst.wall, worst.busy].map((each) => each.toFixed(0));
-          process.stdout.write(`${line}: ${wall} ms at worst, ${busy} ms of the processor\n`);
+          const each = [`${line}: ${wall} ms at worst, ${busy} ms of the processor`, ...faults];
+          process.stdout.write(`${each.join('\n  ')}\n`);
         }
         expect(faults).toEqual([]);
       },
