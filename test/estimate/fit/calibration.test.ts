@@ -138,6 +138,11 @@ it.each([
   ['a list of numbers', '[1, 2]', /expected results of llama-bench/],
   ['another table', '| a | b |\n|---|---|\n| 1 | 2 |', /expected results of llama-bench/],
   ['prose', 'It is fast.', /expected results of llama-bench/],
+  [
+    'a table of a megabyte',
+    (FORMATS.csv ?? '').replace('\n', '\n'.repeat(1_000_001)),
+    /expected results of llama-bench/,
+  ],
   ['nothing', '', /expected results of llama-bench/],
   ['brackets', '['.repeat(100_000), /expected results of llama-bench/],
 ])('refuses %s', (_, text, message) => {

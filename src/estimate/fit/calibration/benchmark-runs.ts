@@ -59,6 +59,7 @@ export function benchmarkIn(text: string, file: string): Benchmark {
   const place = setting('calibrate', file);
   const trimmed = text.trim();
   const isJson = trimmed.startsWith('{') || trimmed.startsWith('[');
+  if (!isJson && trimmed.length > MOST_TABLE_CHARACTERS) throw unknownResult(place);
   const results = isJson ? jsonResults(trimmed, place) : tableResults(trimmed);
   if (results.length === 0) throw unknownResult(place);
   if (results.every((each) => 'model_n_params' in each)) return llamaBench(results, place);
@@ -66,6 +67,9 @@ export function benchmarkIn(text: string, file: string): Benchmark {
   if (results.length === 1 && only) return { ...vllmBenchmark(only, place), unused: 0 };
   throw unknownResult(place);
 }
+
+/** A row of llama-bench has some hundred characters; only JSON of vLLM holds the times of each request. */
+const MOST_TABLE_CHARACTERS = 1_000_000;
 
 type Result = Readonly<Record<string, unknown>>;
 
