@@ -61,6 +61,15 @@ describe('data', () => {
     ]);
   });
 
+  it('counts blank lines before the first record', async () => {
+    const file = written('late.jsonl', `${'\n'.repeat(200_000)}{"text":""}\n\n{"text":"ab"}\n`);
+    const whole = await resultOf(file);
+    expect(whole.figures).toMatchObject({ lines: 200_003, blankLines: 200_001, samples: 2 });
+    expect(whole.figures.tokens.empty.first).toMatchObject([{ line: 200_001 }]);
+    const { figures } = await resultOf(file, '--line', '199999');
+    expect(figures).toMatchObject({ lines: 5, blankLines: 3, samples: 2 });
+  });
+
   // Python: len(text.strip()) == 0 for each, except U+200B, which no font shows.
   const WHITE = [' ', '\n\t ', '\u3000', '\u0085', '\u200b'];
 

@@ -159,7 +159,6 @@ const GENERATE = commands(
 const prompts: readonly (readonly [name: string, text: Text])[] = [
   ['brackets', (size) => '['.repeat(size)],
   ['ids', (size) => `[${many(size, () => '1,')}1]`],
-  ['lines of ids', (size) => many(size, () => '{"ids":[1]}\n')],
   ['one line of ids', (size) => `{"ids":[${many(size, () => '1,')}1]}`],
   ['nested lines', (size) => `{"ids":${nested(size, '[', ']')}}`],
 ];

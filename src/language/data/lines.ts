@@ -22,6 +22,7 @@ export interface Place {
 }
 
 const [LF, CR] = [0x0a, 0x0d];
+const NOTHING = Buffer.alloc(0);
 const BYTE_ORDER_MARK = Buffer.from([0xef, 0xbb, 0xbf]);
 
 /**
@@ -60,7 +61,7 @@ export async function* readLines({
     const lines: Line[] = [];
     let from = 0;
     for (let at = chunk.indexOf(LF); at >= 0; at = chunk.indexOf(LF, from)) {
-      lines.push(end(chunk.subarray(from, at)));
+      lines.push(end(at === from ? NOTHING : chunk.subarray(from, at)));
       from = at + 1;
     }
     const rest = chunk.subarray(from);
@@ -70,25 +71,32 @@ export async function* readLines({
     else if (rest.length > 0) held.push(rest);
     if (lines.length > 0) yield lines;
   }
-  if (heldBytes > 0) yield [end(Buffer.alloc(0))];
+  if (heldBytes > 0) yield [end(NOTHING)];
 }
 
-/** The first lines with content, and all lines. */
+const hasContent = ({ bytes }: Line): boolean =>
+  bytes === undefined || (bytes.length > 0 && bytes.toString().trim() !== '');
+
+/** The first lines with content, all lines from them on, and the number of blank ones before: there can be millions. */
 export async function firstLines(batches: AsyncGenerator<Line[]>): Promise<{
+  readonly blank: number;
   readonly lines: readonly Line[];
   readonly all: AsyncGenerator<readonly Line[]>;
 }> {
-  const read: Line[][] = [];
+  let blank = 0;
+  let lines: readonly Line[] = [];
   for (;;) {
     const next = await batches.next();
     if (next.done) break;
-    read.push(next.value);
-    if (next.value.some(({ bytes }) => bytes === undefined || bytes.toString().trim() !== ''))
+    if (next.value.some(hasContent)) {
+      lines = next.value;
       break;
+    }
+    blank += next.value.length;
   }
   const all = (async function* () {
-    yield* read;
+    yield lines;
     yield* batches;
   })();
-  return { lines: read.flat(), all };
+  return { blank, lines, all };
 }

@@ -316,7 +316,9 @@ class Run {
     const first = await firstLines(readLines({ ...source, chunks }));
     const kind = early ?? detectKind(source.name, first.lines, key);
     if (kind !== 'text' && key !== undefined) throw keyOfText();
-    this.#begin(kind, source.name);
+    const { fold } = this.#begin(kind, source.name);
+    const { from = 1 } = this.#input;
+    for (let line = from; line <= first.blank; line++) fold.addLine(true);
     await this.#readBatches(source.name, kind, first.all);
     return kind;
   }

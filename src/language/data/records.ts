@@ -291,6 +291,7 @@ export function readRecord(
       `has ${(length / 1e6).toFixed(1)} MB, more than the ${limit} MB that are read`,
     );
   }
+  if (bytes.length === 0) return undefined;
   if (!isUtf8(bytes))
     return invalid('invalid-utf8', `byte ${firstInvalidByte(bytes)} is not UTF-8`);
   const text = bytes.toString('utf8');

@@ -101,6 +101,7 @@ export class TextTokenizer {
    * @throws UserError as `encode`.
    */
   encodeAll(texts: readonly string[]): number[][] {
+    if (texts.length === 0) return [];
     let length = 0;
     for (const text of texts) {
       this.#checkText(text);
