@@ -11,8 +11,19 @@ const original = `${root}configs/hybrid/original.yaml`;
 
 const COMMANDS = [
   { name: '--version', args: ['--version'] },
-  { name: '--help', args: ['--help'], aim: 4.5 },
-  { name: 'profile original.yaml', args: ['profile', original], aim: 6 },
+  { name: '--help', args: ['--help'], aim: 1.8 },
+  { name: 'profile llama-3.1-8b', args: ['profile', 'llama-3.1-8b'], aim: 3 },
+  {
+    name: 'compare llama-3.1-8b qwen3-8b',
+    args: ['compare', 'llama-3.1-8b', 'qwen3-8b'],
+    aim: 3,
+  },
+  {
+    name: 'fit llama-3.1-8b --gpu 4090',
+    args: ['fit', 'llama-3.1-8b', '--gpu', '4090'],
+    aim: 4.5,
+  },
+  { name: 'profile original.yaml', args: ['profile', original] },
   { name: 'validate original.yaml', args: ['validate', original] },
   { name: 'compare-srte original.yaml', args: ['compare-srte', original] },
 ];

@@ -182,7 +182,7 @@ async function showHelp(words: readonly string[], config: Config): Promise<boole
   if (length === undefined) return false;
   const [{ helpText }, { colours }] = await Promise.all([
     import('./help.js'),
-    import('../report/render/table.js'),
+    import('../report/render/colours.js'),
   ]);
   const { width, colourLevel } = renderOptions(process.stdout, false);
   const style = { width: Math.min(width, 100), bold: colours(colourLevel).bold };

@@ -83,26 +83,70 @@ export function applyOverrides(document: ConfigDocument, sets: readonly string[]
   let { root } = document;
   const found: LocatedFinding[] = [...document.found];
   for (const [index, text] of sets.entries()) {
-    const place = { source: overrideSource(text, index + 1), offset: 0 };
+    const { path, value, place, found: own } = readOverride(text, index + 1);
+    found.push(...own);
+    // An unreadable value replaces nothing, but the key counts as set.
+    if (path === undefined || (value.value === undefined && follow(root, path).isWhole)) continue;
     try {
-      const parts = splitOverride(text);
-      if ('mistake' in parts) {
-        throw misplaced(
-          place,
-          `${quote(text)} ${parts.mistake}`,
-          `write ${setting('set', 'path.to.key=value')}`,
-        );
-      }
-      const { path } = parts;
-      const value = readValue(parts.value.trim(), place, found);
-      // An unreadable value replaces nothing, but the key counts as set.
-      if (value.value === undefined && follow(root, path).isWhole) continue;
       root = put(root, path, 0, value, place);
     } catch (error) {
       found.push(...foundIn(error));
     }
   }
   return new ConfigDocument(document.file, root, found);
+}
+
+/** An override as it is written. */
+interface ReadOverride {
+  /** Undefined for text that is not `path=value`. */
+  readonly path: PropertyPath | undefined;
+  readonly value: LocatedValue;
+  readonly place: SourcePosition;
+  /** Problems of its text. */
+  readonly found: readonly LocatedFinding[];
+}
+
+/** Overrides by number and text. A comparison of lists applies few of them to thousands of models. */
+const readOverrides = new Map<string, ReadOverride>();
+
+/** Overrides that are remembered at once. */
+const MOST_READ = 4096;
+
+/** @param number Place on the command line, from 1 on. */
+function readOverride(text: string, number: number): ReadOverride {
+  const key = `${number} ${text}`;
+  const known = readOverrides.get(key);
+  if (known) return known;
+  if (readOverrides.size >= MOST_READ) readOverrides.clear();
+  const place = { source: overrideSource(text, number), offset: 0 };
+  const found: LocatedFinding[] = [];
+  const unread = { path: undefined, value: { value: undefined, place }, place, found };
+  const read = parseOverride(text, place, found) ?? unread;
+  readOverrides.set(key, read);
+  return read;
+}
+
+/** Undefined for text that is not `path=value`; adds problems to `found`. */
+function parseOverride(
+  text: string,
+  place: SourcePosition,
+  found: LocatedFinding[],
+): ReadOverride | undefined {
+  try {
+    const parts = splitOverride(text);
+    if ('mistake' in parts) {
+      throw misplaced(
+        place,
+        `${quote(text)} ${parts.mistake}`,
+        `write ${setting('set', 'path.to.key=value')}`,
+      );
+    }
+    const value = readValue(parts.value.trim(), place, found);
+    return { path: parts.path, value, place, found };
+  } catch (error) {
+    found.push(...foundIn(error));
+    return undefined;
+  }
 }
 
 const misplaced = (place: SourcePosition, message: string, suggestion: string) =>

@@ -51,6 +51,26 @@ describe('applyOverrides', () => {
     expect(document.locate(['model', 'list', 1, 'x'])).toMatchObject({ file: 'a.yaml' });
   });
 
+  it('leaves a value alone that other overrides or other documents change further', () => {
+    const both = ['model.empty={a: 1}', 'model.empty.b=2'];
+    expect(withSets(...both).value.model).toMatchObject({ empty: { a: 1, b: 2 } });
+    const other = parseDocument('other: 1\n', 'b.yaml');
+    expect(applyOverrides(other, both.slice(0, 1)).value).toStrictEqual({
+      other: 1,
+      model: { empty: { a: 1 } },
+    });
+    expect(withSets(...both.slice(0, 1)).value.model).toMatchObject({ empty: { a: 1 } });
+  });
+
+  it('reports the fault of an override each time, with its own number', () => {
+    const once = problemsOf('model.layers=#x');
+    expect(problemsOf('model.layers=#x')).toStrictEqual(once);
+    expect(once).toHaveLength(1);
+    expect(withSets('a=1', 'model.layers=5').locate(['model', 'layers'])).toStrictEqual(
+      withSets('model.layers=5').locate(['model', 'layers']),
+    );
+  });
+
   it('gives priority to later overrides', () => {
     expect(withSets('a=1', 'a={b: 2}', 'a.c=3').value.a).toStrictEqual({ b: 2, c: 3 });
   });

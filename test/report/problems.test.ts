@@ -6,7 +6,8 @@ import { errorJson } from '../../src/report/kit/error-json.js';
 import { textWidth } from '../../src/report/kit/layout.js';
 import { errorText, problemsText } from '../../src/report/kit/problems.js';
 import type { RenderOptions } from '../../src/report/kit/report.js';
-import { colours, withTone } from '../../src/report/render/table.js';
+import { colours } from '../../src/report/render/colours.js';
+import { withTone } from '../../src/report/render/table.js';
 import { forbiddenIn, hostileText } from './hostile.js';
 
 const plain = (width: number): RenderOptions => ({ width, colourLevel: 0 });

@@ -74,9 +74,11 @@ const expressionOf = (operand: Operand): Expression =>
 
 /** `first sign other sign other …`; nested sums and products are flattened where that changes no value. */
 function chain(kind: 'sum' | 'product', sign: Sign, terms: readonly Operand[]): Expression {
+  const joins = sign === '+' || sign === '*';
+  const [only] = terms;
+  if (terms.length === 1 && only !== undefined) return expressionOf(only);
   const operands: Expression[] = [];
   const signs: Sign[] = [];
-  const joins = sign === '+' || sign === '*';
   for (const each of terms) {
     const operand = expressionOf(each);
     if (operand.kind !== kind || !(joins || operands.length === 0)) {

@@ -3,7 +3,7 @@ import type { ChalkInstance } from 'chalk';
 import type { Problem, Severity, UserError } from '../../base/errors.js';
 import { printable } from '../../base/text/escape.js';
 import { shortened } from '../../base/text/words.js';
-import { colours } from '../render/table.js';
+import { colours } from '../render/colours.js';
 import { MOST_MESSAGE } from './error-json.js';
 import { clip, graphemes, textWidth, usableWidth, wrap } from './layout.js';
 import type { RenderOptions } from './report.js';

@@ -1,5 +1,4 @@
 import type { ChalkInstance } from 'chalk';
-import { Chalk } from 'chalk';
 import Table from 'cli-table3';
 import { printable } from '../../base/text/escape.js';
 import { drawDiagram } from '../draw/text-diagram.js';
@@ -17,6 +16,7 @@ import type {
   Verdict,
 } from '../kit/report.js';
 import { moreText, shownBlocks } from '../kit/report.js';
+import { colours } from './colours.js';
 
 const GAP = '  ';
 
@@ -289,11 +289,6 @@ function records(
       ),
     ),
   ]);
-}
-
-/** Colours for a terminal of this level; level 0 leaves text unchanged. */
-export function colours(level: RenderOptions['colourLevel']): ChalkInstance {
-  return new Chalk({ level });
 }
 
 const TONES = {
