@@ -245,7 +245,7 @@ describe('an adapter', () => {
     Object.entries(PLACES).map(([place, settings]) => [name, place, settings(pattern)] as const),
   );
 
-  it.each(sampled(CASES, 9))(
+  it.each(sampled(CASES, 17))(
     'is read or refused in bounded time: %s in %s',
     async (_, __, settings) => {
       const files = adapter({ ...SETTINGS, ...settings }, factors);
