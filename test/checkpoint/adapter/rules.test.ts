@@ -96,6 +96,11 @@ describe('an adapter', () => {
       'too many keys',
       adapter(`{"a": {${Array.from({ length: 100_001 }, (_, at) => `"${at}":0`).join()}}}`),
     ],
+    [
+      'adapter-type',
+      'the most keys',
+      adapter(`{"a": {${Array.from({ length: 99_999 }, (_, at) => `"${at}":0`).join()}}}`),
+    ],
     ['adapter-key-twice', 'a key twice', adapter('{"peft_type": "LORA", "r": 2, "r": 4}')],
     ['adapter-type', 'another kind of adapter', withSettings({ peft_type: 'IA3' })],
     ['adapter-number', 'a rank of 0', withSettings({ r: 0 })],
