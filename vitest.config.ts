@@ -51,11 +51,12 @@ const BUILT = new RegExp(
  * Changes one source file while it is loaded, for test/mutants/run.js. The file itself stays as it is, and so does `dist/`.
  */
 function mutantPlugin() {
-  const { file, start, end, before, after } = JSON.parse(process.env.MINIMIND_MUTANT ?? '{}');
   return {
     name: 'mutant',
     enforce: 'pre' as const,
     transform(code: string, id: string) {
+      // It changes from one run of the tests to the next.
+      const { file, start, end, before, after } = JSON.parse(process.env.MINIMIND_MUTANT ?? '{}');
       if (id.split('?')[0] !== file) return;
       if (code.slice(start, end) !== before) throw new Error(`${file} has changed`);
       return { code: code.slice(0, start) + after + code.slice(end), map: null };

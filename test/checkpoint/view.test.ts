@@ -60,6 +60,21 @@ async function streamed(tensor: StoredTensor, chunkBytes?: number): Promise<numb
   return seen;
 }
 
+it.each([
+  [[], []],
+  [[4], [1]],
+  [
+    [2, 3, 5],
+    [15, 5, 1],
+  ],
+  [
+    [2, 0, 3],
+    [3, 3, 1],
+  ],
+])('the rows of a tensor %j follow each other with strides %j', (shape, strides) => {
+  expect(contiguousStrides(shape)).toEqual(strides);
+});
+
 describe('the values of a tensor', () => {
   const views = fc
     .record({

@@ -1148,17 +1148,22 @@ describe('the memory of a GPU', () => {
   });
 });
 
-it('the first line and the next command name the same hardware', async () => {
-  for (const model of ['qwen3-8b', 'llama-3.1-405b', 'deepseek-v3-main', 'qwen2.5-72b']) {
-    for (const purpose of ['serving', 'training', 'lora', 'qlora']) {
+describe('the first line and the next command', () => {
+  const questions = ['qwen3-8b', 'llama-3.1-405b', 'deepseek-v3-main', 'qwen2.5-72b'].flatMap(
+    (model) => ['serving', 'training', 'lora', 'qlora'].map((purpose) => ({ model, purpose })),
+  );
+
+  it.each(sampled(questions, 2, ({ purpose }) => purpose))(
+    'name the same hardware: $model for $purpose',
+    async ({ model, purpose }) => {
       const { stdout } = await runHere(['fit', published(model), '--for', purpose]);
       const [first = ''] = stdout.split('\n');
       const [, gpu = '', gpus = ''] = /--gpu (\S+)(?: --gpus (\d+))?/.exec(stdout) ?? [];
       const [, needed] = / needs (.+)$/.exec(first) ?? [];
       const named = gpus === '' ? [gpu] : [`${gpus} × ${gpu}`, `${gpus} GPUs of ${gpu}`];
       expect(named).toContain(needed);
-    }
-  }
+    },
+  );
 });
 
 describe('a config as it is published', () => {

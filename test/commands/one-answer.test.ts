@@ -86,7 +86,7 @@ async function answerOf(words: readonly string[]) {
   return JSON.parse(stdout);
 }
 
-/** Answers that no machine changes. */
+/** Answers to questions that several tests ask. */
 const known = new Map<string, Promise<Answer>>();
 
 // biome-ignore lint/suspicious/noExplicitAny: the answers are JSON of several commands
@@ -106,7 +106,7 @@ describe('one question to several commands', () => {
   for (const { model, machine } of sampled(PAIRS, 59)) {
     it(`has one answer: ${model} on ${machine}`, async () => {
       const config = configOf(model);
-      const fit = await answerOf(['fit', config, '--gpu', machine]);
+      const fit = await once('fit', config, '--gpu', machine);
       await hasAnswerOfTable(fit, config, machine);
       await hasExactBytesOfProfile(fit, config);
       await hasMemoryOfTrainPlan(fit, config, machine);
@@ -116,7 +116,7 @@ describe('one question to several commands', () => {
 
     it(`has proposals that do what they promise: ${model} on ${machine}`, async () => {
       const config = configOf(model);
-      const fit = await answerOf(['fit', config, '--gpu', machine]);
+      const fit = await once('fit', config, '--gpu', machine);
       await keepsPromises(fit, [config, '--gpu', machine]);
     });
   }
@@ -172,7 +172,7 @@ async function hasExactBytesOfProfile(fit: Answer, config: string): Promise<void
 
 /** A question alone has the same answer as together with the others. */
 async function hasAnswerOfEachQuestion(fit: Answer, config: string, machine: string) {
-  const alone = (purpose: string) => answerOf(['fit', config, '--gpu', machine, '--for', purpose]);
+  const alone = (purpose: string) => once('fit', config, '--gpu', machine, '--for', purpose);
   const { training, serving } = fit;
   expect((await alone('serving')).serving.fit).toEqual(serving.fit);
   expect((await alone('training')).training).toEqual(training);
@@ -247,7 +247,7 @@ async function keepsPromises(
     });
   }
   for (const purpose of ['lora', 'qlora'] as const) {
-    const { remedies } = (await answerOf(['fit', ...line, '--for', purpose])).adapters;
+    const { remedies } = (await once('fit', ...line, '--for', purpose)).adapters;
     for (const { flags, total } of remedies) {
       const words = ['fit', ...changed(line, wordsOf(flags)), '--for', purpose, '--check'];
       const { fit } = (await answerOf(words)).adapters;

@@ -1,11 +1,11 @@
 // Mutation test: changes the sources in small ways, one at a time, and reports the changes that no test notices.
 //   npm run test:mutants -- [MUTANTS=40] [SEED=1] [FILE…]
-// A mutant gets its nearest tests in groups until one fails. It exists only in the process that runs the tests, and not in
-// dist/: tests of whole commands do not count. All tests must pass without a mutant. A survivor is a missing test or a change without effect.
-import { spawn } from 'node:child_process';
+// A mutant gets its nearest tests in groups until one fails that passes without it. It exists only in the process that runs
+// the tests, and not in dist/: tests of whole commands do not count. A survivor is a missing test or a change without effect.
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { createVitest } from 'vitest/node';
 import { mutantsOf } from './mutants.js';
 import { nearestTests, readImporters } from './nearest-tests.js';
 
@@ -24,11 +24,11 @@ const FOLDERS = [
 
 const KINDS = ['number', 'comparison', 'arithmetic', 'condition', 'result', 'removal'];
 
-/** Test files of one process, and processes of a mutant. */
+/** Test files of one run, and runs of a mutant. */
 const [GROUP, GROUPS] = [4, 5];
 
-/** Time of one process. An endless loop counts as noticed. */
-const SECONDS = 240;
+/** Time of one run. An endless loop counts as noticed. */
+const SECONDS = 900;
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const [count = '40', seed = '1', ...only] = process.argv.slice(2);
@@ -65,43 +65,79 @@ function choose(all, random) {
   return chosen;
 }
 
-/** Exit code of vitest on a mutant; null after the time limit. */
-function runTests(mutant, tests) {
-  const vitest = path.join(root, 'node_modules/vitest/vitest.mjs');
-  const flags = [
-    'run',
-    '--mode',
-    'mutants',
-    '--bail',
-    '1',
-    '--maxWorkers',
-    '1',
-    '--reporter',
-    'dot',
-  ];
-  return new Promise((resolve) => {
-    const child = spawn(process.execPath, [vitest, ...flags, ...tests], {
-      cwd: root,
-      stdio: 'ignore',
-      detached: true,
-      env: { ...process.env, MINIMIND_MUTANT: JSON.stringify(mutant) },
-    });
-    const stop = () => process.kill(-child.pid, 'SIGKILL');
-    const timer = setTimeout(stop, SECONDS * 1000);
-    process.once('SIGINT', stop);
-    child.on('close', (code) => {
-      clearTimeout(timer);
-      process.off('SIGINT', stop);
-      resolve(code);
-    });
-  });
-}
+/** Runs the tests of mutants in one instance of vitest, which keeps the modules that it has transformed. */
+class Tests {
+  #vitest;
+  #ended = [];
+  /** Whether each test file passes without a mutant. */
+  #passes = new Map();
 
-async function isKilled(mutant, tests) {
-  for (let at = 0; at < Math.min(tests.length, GROUP * GROUPS); at += GROUP) {
-    if ((await runTests(mutant, tests.slice(at, at + GROUP))) !== 0) return true;
+  async open() {
+    const onTestModuleEnd = (module) => this.#ended.push(module);
+    // Only failures count: on a busy machine, a time limit of a test would look like one.
+    const limits = { testTimeout: 1000 * SECONDS, hookTimeout: 1000 * SECONDS };
+    const options = { mode: 'mutants', watch: false, bail: 1, maxWorkers: 1, ...limits };
+    this.#vitest = await createVitest('test', { ...options, reporters: [{ onTestModuleEnd }] });
   }
-  return false;
+
+  close() {
+    return this.#vitest.close();
+  }
+
+  /** The first of these test files that fails; `null` after the time limit, undefined where all pass. */
+  async #failing(mutant, tests) {
+    const vitest = this.#vitest;
+    process.env.MINIMIND_MUTANT = JSON.stringify(mutant);
+    if (mutant.file) vitest.invalidateFile(mutant.file);
+    // The number of failures that ends a run would count those of earlier mutants.
+    vitest.state.filesMap.clear();
+    vitest.state.idMap.clear();
+    this.#ended = [];
+    const specifications = await vitest.globTestSpecifications(tests);
+    let isLate = false;
+    const stop = async () => {
+      isLate = true;
+      vitest.cancelCurrentRun('keyboard-input');
+      // The second time kills a process that does not answer.
+      await vitest.cancelCurrentRun('keyboard-input');
+    };
+    const timer = setTimeout(stop, SECONDS * 1000);
+    try {
+      await vitest.runTestSpecifications(specifications, false);
+    } finally {
+      clearTimeout(timer);
+      process.env.MINIMIND_MUTANT = '{}';
+      if (mutant.file) vitest.invalidateFile(mutant.file);
+      process.exitCode = 0;
+    }
+    if (isLate) return null;
+    const failed = this.#ended.find((module) => module.state() === 'failed');
+    return failed && path.relative(root, failed.moduleId).replaceAll(path.sep, '/');
+  }
+
+  async #passesAlone(test) {
+    if (!this.#passes.has(test)) {
+      this.#passes.set(test, (await this.#failing({}, [test])) === undefined);
+      if (!this.#passes.get(test))
+        process.stdout.write(`left out, fails without a mutant: ${test}\n`);
+    }
+    return this.#passes.get(test);
+  }
+
+  /** The test file that notices a mutant, "time limit", or undefined. */
+  async killer(mutant, tests) {
+    for (let at = 0; at < Math.min(tests.length, GROUP * GROUPS); at += GROUP) {
+      let left = tests.slice(at, at + GROUP).filter((test) => this.#passes.get(test) !== false);
+      while (left.length > 0) {
+        const failing = await this.#failing(mutant, left);
+        if (failing === undefined) break;
+        if (failing === null) return 'time limit';
+        if (await this.#passesAlone(failing)) return failing;
+        left = left.filter((test) => test !== failing);
+      }
+    }
+    return undefined;
+  }
 }
 
 let isInterrupted = false;
@@ -116,17 +152,20 @@ const all = sourceFiles().flatMap((file) => {
   return mutantsOf(whole, readFileSync(whole, 'utf8'));
 });
 const results = [];
+const tests = new Tests();
+await tests.open();
 for (const mutant of choose(all, randomFrom(Number(seed)))) {
   const file = path.relative(root, mutant.file).replaceAll(path.sep, '/');
-  const tests = nearestTests(file, importers);
-  const killed = await isKilled(mutant, tests);
+  const nearest = nearestTests(file, importers);
+  const killer = await tests.killer(mutant, nearest);
   if (isInterrupted) break;
-  results.push(killed);
+  results.push(killer !== undefined);
   const change = `${oneLine(mutant.before)} → ${oneLine(mutant.after)}`;
   process.stdout.write(
-    `${killed ? 'killed  ' : tests.length > 0 ? 'survived' : 'untested'}  ${file}:${mutant.line}  ${mutant.kind}: ${change}\n`,
+    `${killer ? 'killed  ' : nearest.length > 0 ? 'survived' : 'untested'}  ${file}:${mutant.line}  ${mutant.kind}: ${change}${killer ? `  (${killer})` : ''}\n`,
   );
 }
+await tests.close();
 const killed = results.filter(Boolean).length;
 process.stdout.write(`${killed} of ${results.length} mutants killed, of ${all.length} possible\n`);
 process.exitCode = isInterrupted ? 130 : Number(killed < results.length);

@@ -150,16 +150,37 @@ export function flagMeanings(name: string, command: string): FlagMeaning[] {
   return own.length > 0 || last === name ? own : meaningsOf(foldedName(last), command);
 }
 
+/** A row of the table, with the values of one name in it. */
+interface NamedRow {
+  readonly text: string;
+  readonly conditions: Set<string | undefined>;
+}
+
+let rowsByName: Map<string, NamedRow[]> | undefined;
+
+/** The rows of each name, in the order of the table. seq-len and seqlen are one name. */
+function namedRows(): Map<string, NamedRow[]> {
+  if (rowsByName !== undefined) return rowsByName;
+  rowsByName = new Map();
+  for (const [text, spellings] of FLAGS) {
+    const own = new Map<string, NamedRow>();
+    for (const { folded, value } of spellings.split(',').map(parsedName)) {
+      const row = own.get(folded) ?? { text, conditions: new Set() };
+      row.conditions.add(value);
+      own.set(folded, row);
+    }
+    for (const [folded, row] of own) {
+      rowsByName.set(folded, [...(rowsByName.get(folded) ?? []), row]);
+    }
+  }
+  return rowsByName;
+}
+
 function meaningsOf(folded: string, command: string): FlagMeaning[] {
-  return FLAGS.flatMap(([text, spellings]) => {
+  return (namedRows().get(folded) ?? []).flatMap(({ text, conditions }) => {
     const [meaning = '', commands] = text.split('@');
     if (commands !== undefined && !commands.split('|').includes(command)) return [];
-    const found = spellings
-      .split(',')
-      .map(parsedName)
-      .filter((each) => each.folded === folded);
-    // seq-len and seqlen are one name.
-    return [...new Set(found.map((each) => each.value))].map((condition) => {
+    return [...conditions].map((condition) => {
       const [sized = '', value] = meaning.split('=');
       const [flag = '', factor] = sized.split('*');
       return {
@@ -175,14 +196,19 @@ function meaningsOf(folded: string, command: string): FlagMeaning[] {
   });
 }
 
+let knownNames: readonly string[] | undefined;
+
 /** All names of flags in other tools. */
-export const otherNames = (): string[] => [
-  ...new Set(
-    FLAGS.filter(([meaning]) => !/^(?:<none>|@|$)/.test(meaning))
-      .flatMap(([, spellings]) => spellings.split(','))
-      .filter((each) => !each.includes('=')),
-  ),
-];
+export function otherNames(): readonly string[] {
+  knownNames ??= [
+    ...new Set(
+      FLAGS.filter(([meaning]) => !/^(?:<none>|@|$)/.test(meaning))
+        .flatMap(([, spellings]) => spellings.split(','))
+        .filter((each) => !each.includes('=')),
+    ),
+  ];
+  return knownNames;
+}
 
 /** The lines that a word means; none for a word that is not in the table. */
 const linesOf = (word: string): readonly string[] =>

@@ -55,6 +55,13 @@ it('may have thousands of parts only if its files are large, in folders below it
   expect(opened(small).tensors.get('w')?.shape).toEqual([count]);
 });
 
+it('has the values in the middle of a large part', () => {
+  const { tensors } = opened(folderOf(folder({ shape: [50_000], parts: [whole([50_000])] })));
+  const tensor = tensors.get('w') ?? expect.unreachable();
+  const values = new Float32Array(readTensor(tensor).slice().buffer);
+  expect(values).toEqual(Float32Array.from({ length: 50_000 }, (_, index) => index));
+});
+
 describe('metadata', () => {
   const metadata = (content: Uint8Array) =>
     path.join(folderOf({ '.metadata': content }), '.metadata');

@@ -1,6 +1,6 @@
 import { afterAll, describe, expect, it } from 'vitest';
 import type { Checkpoint } from '../../../src/checkpoint/checkpoint.js';
-import { FAULT_KINDS } from '../../../src/checkpoint/reconcile/faults.js';
+import { FAULT_KINDS, quantizedPart } from '../../../src/checkpoint/reconcile/faults.js';
 import { reconcile, reconcileIndex } from '../../../src/checkpoint/reconcile/reconcile.js';
 import type { StoredTensor } from '../../../src/checkpoint/stored-tensor.js';
 import { checkpointOf } from '../stored-tensors.js';
@@ -28,6 +28,16 @@ const every = (leaf: string) => [0, 1, 2, 3].map((layer) => `layers.${layer}.${l
 /** Faults as short texts. */
 const faultTexts = ({ faults }: Awaited<ReturnType<typeof reconcile>>) =>
   faults.map(({ kind, pattern, names }) => `${kind} ${pattern} ×${names.length}`);
+
+it.each([
+  ['layers.0.q.scales', 'scales of GPTQ or AWQ'],
+  ['layers.0.q.weight.absmax', 'scales of 4-bit weights (bitsandbytes)'],
+  ['layers.0.experts.gate_up_proj_blocks', 'packed weights of MXFP4'],
+  ['layers.0.q.weight', undefined],
+  ['toString', undefined],
+])('%s has a purpose in a quantized checkpoint: %s', (name, purpose) => {
+  expect(quantizedPart(name)).toBe(purpose);
+});
 
 describe('a checkpoint that matches the description', () => {
   it.each([

@@ -70,9 +70,6 @@ const DEFAULT_HEAD_DIM = 256;
 
 const DEFAULT_LAYERS = 30;
 
-/** More layers than any supported config has. */
-const MOST_LAYERS = 100_000;
-
 /** Setting of the experts, which most of these models lack. */
 const expertCount = positiveInteger.nullable().default(null);
 
@@ -146,24 +143,26 @@ function fullSizes(config: JsonObject): JsonObject {
 
 const SIZE_KEYS = ['head_dim', 'num_key_value_heads'];
 
-const ascending = (a: number, b: number) => a - b;
-
-/** Numbers of the layers without a window. */
-function fullLayers({ layer_types: types, num_hidden_layers: layers }: JsonObject): number[] {
+/** Whether these are the numbers of all layers without a window. Makes no list of layers, whose number can be huge. */
+function areFullLayers(
+  indices: ReadonlySet<number>,
+  { layer_types: types, num_hidden_layers: layers }: JsonObject,
+): boolean {
   const count = Array.isArray(types) ? types.length : Number(layers ?? DEFAULT_LAYERS);
-  const all = Array.from({ length: Math.min(count, MOST_LAYERS) }, (_, index) => index);
-  return all.filter(
-    (index) =>
-      index === count - 1 ||
-      (Array.isArray(types) ? types[index] === 'full_attention' : (index + 1) % PERIOD === 0),
-  );
+  const isFull = (index: number) =>
+    index === count - 1 ||
+    (Array.isArray(types) ? types[index] === 'full_attention' : (index + 1) % PERIOD === 0);
+  const full = Array.isArray(types)
+    ? types.filter((_, index) => isFull(index)).length
+    : Math.ceil(count / PERIOD);
+  const isLayer = (index: number) => index >= 0 && index < count && isFull(index);
+  return indices.size === full && [...indices].every(isLayer);
 }
 
 /** Whether the layers without a window, and only these, have other sizes, which are the same for all. */
 function hasFullSizes(byLayer: unknown, config: JsonObject): boolean {
   if (byLayer === null) return true;
   if (!isObject(byLayer)) return false;
-  const full = fullLayers(config);
   const [first, ...others] = Object.values(byLayer);
   // Written where all layers have the same sizes.
   if (first === undefined) return true;
@@ -172,7 +171,7 @@ function hasFullSizes(byLayer: unknown, config: JsonObject): boolean {
     Object.keys(first).every((key) => SIZE_KEYS.includes(key)) &&
     others.every((each) => JSON.stringify(each) === JSON.stringify(first)) &&
     // transformers writes numbers of one width: "05".
-    Object.keys(byLayer).map(Number).sort(ascending).join() === full.join()
+    areFullLayers(new Set(Object.keys(byLayer).map(Number)), config)
   );
 }
 
