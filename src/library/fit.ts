@@ -195,7 +195,7 @@ function remarksOn({ file, model }: Model, options: FitOptions, fits: FitResult)
     ),
     ...(training
       ? [
-          ...note(idleZero(options.zero, parallelismOf(model, training.setting).replicas)),
+          ...note(idleZero(options.zero, holdersOfState(parallelismOf(model, training.setting)))),
           ...idleTrainingOptions(model, training.setting, options, file).map(asWarning),
         ]
       : []),

@@ -42,7 +42,7 @@ const FLAGS: FitFlags = {
   for: undefined,
   calibrate: undefined,
   context: undefined,
-  'tensor-parallel': undefined,
+  'tensor-parallel': undefined, 'expert-parallel': undefined, 'expert-tensor-parallel': undefined, 'context-parallel': undefined,
   'micro-batch': undefined,
   precision: undefined,
   optimizer: 'adamw',

@@ -196,7 +196,8 @@ const isUsual = (field: RunField, value: unknown): boolean =>
 /** The run with what a program takes in another form. */
 function forProgram(name: TrainerName, run: TrainingRun): TrainingRun {
   const { gpus = 1, tensorParallel = 1, pipelineParallel = 1, microBatch = 1, accumulation } = run;
-  const replicas = Math.max(1, Math.floor(gpus / (tensorParallel * pipelineParallel)));
+  const each = tensorParallel * pipelineParallel * (run.contextParallel ?? 1);
+  const replicas = Math.max(1, Math.floor(gpus / each));
   const globalBatch =
     run.globalBatch ??
     (accumulation === undefined ? undefined : accumulation * microBatch * replicas);

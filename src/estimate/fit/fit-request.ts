@@ -72,7 +72,11 @@ function trainingSettingOf(
     options.tensorParallel ?? 1,
     options.pipelineParallel ?? 1,
   ];
-  const replicas = Math.max(1, cluster.gpus / (tensorParallel * pipelineParallel));
+  const { contextParallel = 1, expertParallel, expertTensorParallel } = options;
+  const replicas = Math.max(
+    1,
+    cluster.gpus / (tensorParallel * pipelineParallel * contextParallel),
+  );
   const sharding = shardingOf(options, hints);
   const offload = offloadOf(options, cluster, sharding.zero);
   const accumulated = options.accumulation && options.accumulation * microBatch * training.context;
@@ -90,6 +94,9 @@ function trainingSettingOf(
       convention: options.convention ?? FIT_DEFAULTS.convention,
       tensorParallel,
       pipelineParallel,
+      ...(contextParallel > 1 && { contextParallel }),
+      ...(expertParallel !== undefined && expertParallel > 1 && { expertParallel }),
+      ...(expertTensorParallel !== undefined && { expertTensorParallel }),
       sequenceParallel: Boolean(options.sequenceParallel),
       globalBatchTokens: accumulated ? accumulated * replicas : options.globalBatchTokens,
       trainTokens: options.trainTokens,

@@ -101,12 +101,15 @@ const LOSSES = {
 
 function spreadText(setting: Training['setting']): string {
   const { cluster, tensorParallel, pipelineParallel, sequenceParallel, zero, hybrid } = setting;
-  const replicas = cluster.gpus / (tensorParallel * pipelineParallel);
+  const { contextParallel = 1, expertParallel = 1 } = setting;
+  const replicas = cluster.gpus / (tensorParallel * pipelineParallel * contextParallel);
   const parts = [
     counted(replicas, 'replica'),
     ...(tensorParallel > 1 ? [`tensor parallel ${tensorParallel}`] : []),
     ...(sequenceParallel ? ['sequence parallel'] : []),
     ...(pipelineParallel > 1 ? [`${pipelineParallel} pipeline stages`] : []),
+    ...(contextParallel > 1 ? [`context parallel ${contextParallel}`] : []),
+    ...(expertParallel > 1 ? [`expert parallel ${expertParallel}`] : []),
     ...(replicas > 1 || zero > 0 ? [hybrid ? 'HSDP' : `ZeRO-${zero}`] : []),
   ];
   return parts.join(', ');
