@@ -43,6 +43,7 @@ const FLAGS: FitFlags = {
   calibrate: undefined,
   context: undefined,
   'tensor-parallel': undefined, 'expert-parallel': undefined, 'expert-tensor-parallel': undefined, 'context-parallel': undefined,
+        'dp-attention': undefined,
   'micro-batch': undefined,
   precision: undefined,
   optimizer: 'adamw',

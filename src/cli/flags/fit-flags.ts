@@ -20,6 +20,7 @@ import { placesFlags } from './places-flags.js';
 import {
   cacheDtype,
   count,
+  countOrAll,
   dtype,
   duration,
   positive,
@@ -60,13 +61,14 @@ export const fitFlags = {
     ...SPREAD,
     description: 'stages of consecutive blocks, each on GPUs of its own [default: 1]',
   }),
-  'expert-parallel': count({
+  'expert-parallel': countOrAll({
     ...SPREAD,
-    description: 'GPUs that each have some of the experts, as in 8 [default: 1]',
+    description: 'GPUs that each have some of the experts, as in 8, or all [default: 1]',
   }),
   'context-parallel': count({
     ...SPREAD,
-    description: 'GPUs that each have a part of every sequence [default: 1]',
+    description:
+      'GPUs that each have a part of every sequence, in serving of its cache [default: 1]',
   }),
   ...placesFlags,
   price: positive({
@@ -264,6 +266,11 @@ export const fitFlags = {
     description: 'probability that a drafted token is accepted, as in 0.7',
     dependsOn: ['draft'],
   }),
+  'dp-attention': count({
+    ...SERVING,
+    description:
+      'groups of GPUs that each have a copy of the attention and sequences of their own, and share the experts, as in 8 [default: 1]',
+  }),
   'draft-tokens': count({
     ...SERVING,
     description: `tokens that are drafted for a step [default: ${USUAL_DRAFT}]`,
@@ -350,5 +357,6 @@ const servingOptions = (flags: FitFlags) => ({
   batching: flags.batching,
   prefixCache: flags['prefix-cache'],
   acceptance: flags.acceptance,
+  dataParallelAttention: flags['dp-attention'],
   draftTokens: flags['draft-tokens'],
 });

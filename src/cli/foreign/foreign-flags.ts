@@ -320,6 +320,28 @@ const COUNTERPARTS: readonly FlagRow[] = [
     ['vllm', 'sglang', 'trtllm', 'megatron', 'speech'],
   ],
   [
+    'expert-parallel',
+    'ep,expert-parallel-size,ep-size,expert-model-parallel-size,expert-parallel-degree,moe-ep-size,experts-parallel',
+    ['vllm', 'sglang', 'trtllm', 'megatron', 'speech'],
+  ],
+  ['expert-parallel=all', 'enable-expert-parallel,enable-ep-moe', ['vllm', 'sglang']],
+  [
+    'expert-tensor-parallel',
+    'expert-tensor-parallel-size,expert-tensor-parallel-degree,etp',
+    ['megatron', 'speech'],
+  ],
+  [
+    'context-parallel',
+    'cp,context-parallel-size,cp-size,context-parallel-degree,decode-context-parallel-size,dcp,dcp-size,' +
+      'ring-attention-size,sequence-parallel-degree',
+    ['vllm', 'sglang', 'megatron', 'axolotl', 'speech'],
+  ],
+  [
+    'dp-attention',
+    'data-parallel-size,dp,dp-size,data-parallel-attention,attention-dp,attn-dp-size',
+    ['vllm', 'sglang', 'trtllm', 'speech'],
+  ],
+  [
     'users',
     'concurrency,concurrent,concurrent-users,parallel,requests,user,clients,max-num-seqs,np,n-parallel,max-concurrency,' +
       'max-concurrent-requests,ollama-num-parallel,num-parallel,num-users,n-users',
@@ -674,16 +696,16 @@ const WITHOUT_COUNTERPART: readonly FlagRow[] = [
     '<none>',
     'cpu-offload-gb=,swap-space=,max-num-batched-tokens=,num-gpu-blocks-override=,' +
       'enable-prefix-caching,no-enable-prefix-caching,' +
-      'data-parallel-size=,dp=,data-parallel-size-local=,enable-expert-parallel,expert-parallel-size=,ep=,' +
+      'data-parallel-size-local=,' +
       'enable-lora,max-loras=,max-lora-rank=,lora-modules=,speculative-config=,num-lookahead-slots=,' +
       'max-num-partial-prefills=,long-prefill-token-threshold=,hf-overrides=,rope-theta=,limit-mm-per-prompt=,' +
-      'max-seq-len-to-capture=,kv-transfer-config=,kv-offloading-size=,cpu-offload=,decode-context-parallel-size=,' +
+      'max-seq-len-to-capture=,kv-transfer-config=,kv-offloading-size=,cpu-offload=,' +
       'quantization-param-path=,calculate-kv-scales,num-scheduler-steps=,max-logprobs=',
     ['vllm'],
   ],
   [
     '<none>',
-    'chunked-prefill-size=,max-prefill-tokens=,dp-size=,ep-size=,enable-dp-attention,' +
+    'chunked-prefill-size=,max-prefill-tokens=,enable-dp-attention,' +
       'speculative-algorithm=,speculative-algo=,speculative-num-steps=,speculative-eagle-topk=,page-size=,' +
       'schedule-conservativeness=,cuda-graph-max-bs=,disable-radix-cache,enable-mixed-chunk,nnodes,max-queued-requests=,' +
       'enable-hierarchical-cache,hicache-ratio=,moe-a2a-backend=',
@@ -714,8 +736,8 @@ const WITHOUT_COUNTERPART: readonly FlagRow[] = [
   [
     '<none>',
     'offload-optimizer,offload-param,offload-optimizer-device=,offload-param-device=,fsdp-offload-params,cpu-offload,' +
-      'num-nodes=,num-machines=,zero3-init-flag,offload,zero-hpz-partition-size=,context-parallel-size=,cp=,cp-size=,' +
-      'expert-model-parallel-size=,num-layers-per-virtual-pipeline-stage=,num-virtual-stages-per-pipeline-rank=,' +
+      'num-nodes=,num-machines=,zero3-init-flag,offload,zero-hpz-partition-size=,' +
+      'num-layers-per-virtual-pipeline-stage=,num-virtual-stages-per-pipeline-rank=,' +
       'recompute-method=,recompute-num-layers=,train-samples=,lr-warmup-samples=,lr-decay-samples=,' +
       'distribute-saved-activations',
     ['deepspeed', 'accelerate', 'megatron'],

@@ -108,6 +108,8 @@ export interface FitServingOptions {
   readonly draft?: { readonly file: string; readonly model: LanguageModel | undefined } | undefined;
   /** Probability that a drafted token is accepted, from 0 to 1. */
   readonly acceptance?: number | undefined;
+  /** Groups of GPUs that each have a copy of the attention. Default: 1. */
+  readonly dataParallelAttention?: number | undefined;
   /** Tokens that are drafted for a step. Default: 5. */
   readonly draftTokens?: number | undefined;
 }
@@ -154,8 +156,8 @@ export interface FitOptions extends FitTrainingOptions, FitServingOptions, FitPl
   readonly pipelineParallel?: number | undefined;
   /** GPUs that each have a part of every sequence. Default: 1. */
   readonly contextParallel?: number | undefined;
-  /** GPUs that each have some of the experts. Default: 1. */
-  readonly expertParallel?: number | undefined;
+  /** GPUs that each have some of the experts, or all that can. Default: 1. */
+  readonly expertParallel?: number | 'all' | undefined;
   /** Whether the system memory was found on this machine, so that it may be idle. */
   readonly isDetected?: boolean | undefined;
   /** Price of a GPU for an hour, which shows costs. */
@@ -210,6 +212,7 @@ export const SERVING_OPTIONS = Object.keys({
   prefixCache: true,
   draft: true,
   acceptance: true,
+  dataParallelAttention: true,
   draftTokens: true,
 } satisfies Record<keyof FitServingOptions, true>) as (keyof FitServingOptions)[];
 

@@ -265,6 +265,9 @@ function shardsOf(
   return 1;
 }
 
+/** GPUs with the same weights, which can divide the state. */
+export const dividersOf = ({ shards, copies }: Parallelism): number => shards * copies;
+
 /** GPUs with the same experts that divide their state. */
 export const expertShards = ({ shards, tensor, expert, expertTensor }: Parallelism): number =>
   Math.max(1, Math.floor((shards * tensor) / expertTensor / expert));

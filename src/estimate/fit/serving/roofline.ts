@@ -45,6 +45,8 @@ export interface Rates {
   readonly link?: GroupLink | undefined;
   /** GPUs that share the layers. */
   readonly gpus: number;
+  /** Link between the GPUs that share the experts; undefined if these share the layers. */
+  readonly expertLink?: GroupLink | undefined;
   /** Utilisation for each bound. */
   readonly efficiencies: Efficiencies;
 }
@@ -55,6 +57,8 @@ export interface ExpertGroup {
   readonly expertsPerToken: number;
   /** Bytes of all experts of these layers on one GPU. */
   readonly bytes: number;
+  /** Groups of GPUs whose tokens reach these experts, each with as many; absent: one. */
+  readonly tokens?: number;
 }
 
 /** Communication and launches of a pass. */
@@ -65,6 +69,10 @@ export interface SharedWork {
   readonly reducedBytes: number;
   /** Sequential kernel launches per pass. */
   readonly launches: number;
+  /** Exchanges of tokens with the GPUs of their experts per pass; absent: none. */
+  readonly exchanges?: number;
+  /** Bytes of these exchanges, per token of a GPU. */
+  readonly exchangedBytes?: number;
 }
 
 /** Work of one GPU in a decoding step: one more token for each sequence. */
@@ -341,21 +349,24 @@ const expertTerms = (
   { expertGroups }: Pick<DecodeWork, 'expertGroups'>,
   tokens: number,
 ): Expression[] =>
-  expertGroups.map(({ experts, expertsPerToken, bytes }) => {
+  expertGroups.map(({ experts, expertsPerToken, bytes, tokens: groups = 1 }) => {
     const all = v({ [`experts_${expertsPerToken}_of_${experts}_bytes`]: bytes });
-    const missed = exp(mul(v({ tokens }), ln(sub(1, div(expertsPerToken, experts)))));
+    const reaching = groups === 1 ? v({ tokens }) : v({ tokens_of_all_groups: groups * tokens });
+    const missed = exp(mul(reaching, ln(sub(1, div(expertsPerToken, experts)))));
     return expertsPerToken === experts ? all : mul(all, sub(1, missed));
   });
 
 /** A ring sends 2 (n − 1) / n of the reduced bytes (Patarasuk and Yuan, 2009), in 2 (n − 1) steps. */
 function linksTerm(
-  { allReduces, reducedBytes }: SharedWork,
+  work: SharedWork,
   rates: Rates,
   tokens: number,
   bound: keyof Bounds,
 ): Expression {
+  const exchanged = exchangeTerm(work, rates, tokens, bound);
+  const { allReduces, reducedBytes } = work;
   const { link } = rates;
-  if (rates.gpus === 1 || link === undefined) return NOTHING;
+  if (rates.gpus === 1 || link === undefined) return exchanged;
   const { link_utilisation, reduce_seconds, hop_seconds } = reached(rates, bound);
   const gpus = v({ gpus: rates.gpus });
   const others = sub(gpus, 1);
@@ -363,6 +374,26 @@ function linksTerm(
   return add(
     div(sent, mul(v({ link_bandwidth: link.bandwidth }), link_utilisation)),
     mul(v({ all_reduces: allReduces }), add(reduce_seconds, mul(others, hop_seconds))),
+    ...(exchanged === NOTHING ? [] : [exchanged]),
+  );
+}
+
+/** Tokens on their way to experts and back: their bytes, and a wait for each exchange (DeepEP). */
+function exchangeTerm(
+  { exchanges, exchangedBytes }: SharedWork,
+  rates: Rates,
+  tokens: number,
+  bound: keyof Bounds,
+): Expression {
+  const { expertLink: link } = rates;
+  if (exchanges === undefined || exchangedBytes === undefined || link === undefined) return NOTHING;
+  const { link_utilisation, reduce_seconds, expert_hop_seconds } = reached(rates, bound);
+  return add(
+    div(
+      mul(v({ tokens }), v({ exchanged_bytes: exchangedBytes })),
+      mul(v({ expert_link_bandwidth: link.bandwidth }), link_utilisation),
+    ),
+    mul(v({ exchanges }), add(reduce_seconds, expert_hop_seconds)),
   );
 }
 
@@ -386,7 +417,7 @@ const reached = (rates: Rates, bound: keyof Bounds) => reachedAt(rates)[bound];
 
 const reachedAt = memoized((rates: Rates) => byBound((bound) => inputsAt(rates, bound)));
 
-function inputsAt({ efficiencies, link }: Rates, bound: keyof Bounds) {
+function inputsAt({ efficiencies, link, expertLink }: Rates, bound: keyof Bounds) {
   const efficiency = efficiencies[bound];
   return inputs({
     memory_utilisation: efficiency.memoryUtilisation,
@@ -398,6 +429,7 @@ function inputsAt({ efficiencies, link }: Rates, bound: keyof Bounds) {
     launch_seconds: efficiency.launchSeconds,
     reduce_seconds: efficiency.reduceSeconds,
     hop_seconds: link ? hopSeconds(efficiency, link) : 0,
+    expert_hop_seconds: expertLink ? hopSeconds(efficiency, expertLink) : 0,
   });
 }
 

@@ -154,8 +154,11 @@ export const expertBytesRead = (
   tokens: number,
 ): number => sumOf(expertGroups, (group) => group.bytes * shareOfExperts(group, tokens));
 
-const shareOfExperts = ({ experts, expertsPerToken }: ExpertGroup, tokens: number): number =>
-  expertsPerToken === experts ? 1 : 1 - (1 - expertsPerToken / experts) ** tokens;
+const shareOfExperts = (
+  { experts, expertsPerToken, tokens: groups = 1 }: ExpertGroup,
+  tokens: number,
+): number =>
+  expertsPerToken === experts ? 1 : 1 - (1 - expertsPerToken / experts) ** (groups * tokens);
 
 /** How the terms of a step add up. */
 export interface StepForm {
