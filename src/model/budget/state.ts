@@ -24,6 +24,10 @@ export interface StateSetting {
   readonly cacheDtype?: CacheDtype;
   /** GPUs that share the heads and channels of each layer; counts the one that keeps most. Default 1. */
   readonly gpus?: number;
+  /**
+   * Tokens that a program keeps of each window beyond it: those that it computes at a time. Default: none, as transformers.
+   */
+  readonly beyondWindows?: number | undefined;
 }
 
 export interface StateBudget {
@@ -56,7 +60,7 @@ interface StateSizes {
 /** State of decoding with sliding windows: a windowed head keeps the keys that the next token sees. */
 export function stateOf(
   model: Layer,
-  { batch, context, dtype, cacheDtype = dtype, gpus = 1 }: StateSetting,
+  { batch, context, dtype, cacheDtype = dtype, gpus = 1, beyondWindows }: StateSetting,
 ): StateBudget {
   const { windows, mambaValues, float32Values, convolutionValues, scanned, onRanks } = keptOn(
     model,
@@ -91,7 +95,7 @@ export function stateOf(
   const keyValueCache = keyValues(
     'key-value cache',
     (cached) =>
-      mul(of.batch, add(...cached.map(({ perToken, kept }) => mul(perToken, kept(of.context))))),
+      mul(of.batch, add(...cached.map(({ perToken, kept }) => mul(perToken, kept(of.context, beyondWindows))))),
     { batch: of.batch, context: of.context, ...cacheInput },
   );
   const perToken = (label: string, which?: (each: CachedValues) => boolean) =>
@@ -152,7 +156,7 @@ interface CachedValues {
   /** Values of one token. */
   readonly perToken: Expression;
   /** Number of kept tokens in a context. */
-  readonly kept: (context: Input) => Expression;
+  readonly kept: (context: Input, beyond: number | undefined) => Expression;
   readonly windowed: boolean;
   readonly source: string;
 }
@@ -163,6 +167,15 @@ interface CachedValues {
  */
 export const keptBehind = (window: Window): number =>
   window.rule === 'local' ? reachOf(window) + 1 : reachOf(window);
+
+/** Tokens of a window that a program keeps, and those that it computes at a time, in whole blocks. */
+const keptOf = (window: Window, beyond: number | undefined): number =>
+  beyond === undefined
+    ? keptBehind(window)
+    : Math.ceil((reachOf(window) + 1 + beyond) / CACHE_PADDING) * CACHE_PADDING;
+
+/** Tokens that a cache of llama.cpp is padded to (src/llama-kv-cache.cpp: n_pad; src/llama-kv-cache-iswa.cpp). */
+const CACHE_PADDING = 256;
 
 const NO_CACHE = 'no layer keeps keys and values';
 
@@ -180,7 +193,8 @@ function cachedValues(
         size === valueSize
           ? mul(2, v({ [`width_${key}`]: size }))
           : add(v({ [`key_width_${key}`]: size }), v({ [`value_width_${key}`]: valueSize })),
-      kept: (context) => (window === undefined ? context : min(context, keptBehind(window))),
+      kept: (context, beyond) =>
+        window === undefined ? context : min(context, keptOf(window, beyond)),
       windowed: window !== undefined,
       source:
         size === valueSize

@@ -49,6 +49,12 @@ export function linkFor(
   return { ...network, ways, bandwidth: Math.min(within.bandwidth, ways * network.bandwidth) };
 }
 
+/** Machines, or groups with one link, that hold a number of neighbouring GPUs. */
+export function machinesFor({ gpu }: Cluster, gpus: number): number {
+  if (gpu.links.some((link) => link.gpus >= gpus)) return 1;
+  return Math.ceil(gpus / Math.max(1, gpu.links[0]?.gpus ?? 1));
+}
+
 /** Error text if no link between the GPUs is known; null if one is known. */
 export function withoutLink(cluster: Cluster, gpus: number): string | null {
   if (gpus === 1 || linkFor({ cluster }, gpus)) return null;

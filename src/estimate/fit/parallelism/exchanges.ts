@@ -7,7 +7,7 @@ import type { Cluster } from '../../hardware/gpu.js';
 import type { StepInputs } from '../training/training-fit.js';
 import { tokensOfGpu } from '../training/training-setting.js';
 import type { CommunicationPace, Traffic } from './collectives.js';
-import { linkFor, reachedRate, waiting } from './collectives.js';
+import { linkFor, machinesFor, reachedRate, waiting } from './collectives.js';
 import { exchangedKeys, type MixtureGroup, mixturesBetween, placesOfToken } from './model-axes.js';
 import type { Parallelism, Stage } from './parallelism.js';
 
@@ -25,10 +25,8 @@ export function sentValues(
   mixtures: readonly MixtureGroup[],
   { cluster, expert, apart }: { readonly cluster: Cluster; readonly expert: number; readonly apart: number },
 ): number {
-  const [within] = cluster.gpu.links;
-  const onMachine = Math.max(1, Math.floor((within?.gpus ?? 1) / apart));
-  const isOneMachine = cluster.gpu.links.some((link) => link.gpus >= expert * apart);
-  const places = isOneMachine ? expert : Math.max(2, Math.ceil(expert / onMachine));
+  const machines = machinesFor(cluster, expert * apart);
+  const places = machines > 1 ? machines : expert;
   return mixtures.reduce(
     (sum, group) => sum + group.count * group.width * placesOfToken(group, places),
     0,

@@ -47,6 +47,8 @@ export interface Rates {
   readonly gpus: number;
   /** Link between the GPUs that share the experts; undefined if these share the layers. */
   readonly expertLink?: GroupLink | undefined;
+  /** GPUs that share the experts, and the machines that they are in; undefined as above. */
+  readonly expertPlaces?: { readonly gpus: number; readonly machines: number } | undefined;
   /** Utilisation for each bound. */
   readonly efficiencies: Efficiencies;
 }
@@ -71,8 +73,11 @@ export interface SharedWork {
   readonly launches: number;
   /** Exchanges of tokens with the GPUs of their experts per pass; absent: none. */
   readonly exchanges?: number;
-  /** Bytes of these exchanges, per token of a GPU. */
-  readonly exchangedBytes?: number;
+  /**
+   * Bytes of these exchanges per token of a GPU, which sends one copy to each of some places: GPUs, or machines that pass
+   * it on.
+   */
+  readonly exchangedBytes?: (places: number) => number;
 }
 
 /** Work of one GPU in a decoding step: one more token for each sequence. */
@@ -270,7 +275,7 @@ export function prefillTerms(work: PrefillWork, rates: Rates, bound: keyof Bound
       ),
       mul(v({ bandwidth: rates.bandwidth }), ends.memory_utilisation),
     ),
-    links: linksTerm(work, rates, work.tokens, bound),
+    links: linksTerm(work, rates, { tokens: work.tokens, places: promptPlaces(rates) }, bound),
     launches: launchesTerm(work, rates, bound),
   };
 }
@@ -330,7 +335,7 @@ export function decodeTerms(work: DecodeWork, rates: Rates, batch: number, bound
       scores: div(mul(sequences, v({ score_flops: work.scoreFlops })), computed),
       products: div(mul(sequences, v({ flops: work.flops })), computed),
     },
-    links: linksTerm(work, rates, batch, bound),
+    links: linksTerm(work, rates, { tokens: batch, places: rates.expertPlaces?.gpus }, bound),
     launches: launchesTerm(work, rates, bound),
   };
 }
@@ -360,10 +365,11 @@ const expertTerms = (
 function linksTerm(
   work: SharedWork,
   rates: Rates,
-  tokens: number,
+  sending: Sending,
   bound: keyof Bounds,
 ): Expression {
-  const exchanged = exchangeTerm(work, rates, tokens, bound);
+  const { tokens } = sending;
+  const exchanged = exchangeTerm(work, rates, sending, bound);
   const { allReduces, reducedBytes } = work;
   const { link } = rates;
   if (rates.gpus === 1 || link === undefined) return exchanged;
@@ -378,19 +384,29 @@ function linksTerm(
   );
 }
 
+/** Tokens of a GPU, and the places of experts that each of them is sent to. */
+interface Sending {
+  readonly tokens: number;
+  readonly places: number | undefined;
+}
+
+/** Places of the tokens of a prompt: other machines get one copy, and pass it on (DeepEP, normal kernels). */
+export const promptPlaces = ({ expertPlaces }: Pick<Rates, 'expertPlaces'>): number | undefined =>
+  expertPlaces && (expertPlaces.machines > 1 ? expertPlaces.machines : expertPlaces.gpus);
+
 /** Tokens on their way to experts and back: their bytes, and a wait for each exchange (DeepEP). */
 function exchangeTerm(
   { exchanges, exchangedBytes }: SharedWork,
   rates: Rates,
-  tokens: number,
+  { tokens, places }: Sending,
   bound: keyof Bounds,
 ): Expression {
   const { expertLink: link } = rates;
-  if (exchanges === undefined || exchangedBytes === undefined || link === undefined) return NOTHING;
+  if (exchanges === undefined || link === undefined || places === undefined) return NOTHING;
   const { link_utilisation, reduce_seconds, expert_hop_seconds } = reached(rates, bound);
   return add(
     div(
-      mul(v({ tokens }), v({ exchanged_bytes: exchangedBytes })),
+      mul(v({ tokens }), v({ exchanged_bytes: exchangedBytes?.(places) ?? 0 })),
       mul(v({ expert_link_bandwidth: link.bandwidth }), link_utilisation),
     ),
     mul(v({ exchanges }), add(reduce_seconds, expert_hop_seconds)),

@@ -33,7 +33,7 @@ import type {
   PrefillWork,
   SharedWork,
 } from './roofline.js';
-import { axesKey, expertSharing, gpusOfStage, type ServingAxes } from './serving-axes.js';
+import { axesKey, expertSharing, type ServingAxes } from './serving-axes.js';
 import type { RuntimeSetting } from './throughput/runtimes.js';
 import type { WeightFormat } from './weight-types.js';
 import { WEIGHT_DTYPES } from './weight-types.js';
@@ -87,15 +87,16 @@ export interface DraftSetting {
 }
 
 /** Settings of serving that do not depend on the load. */
-export type ServingFormat = Pick<
-  ServingFitSetting,
-  'weights' | 'cacheDtype' | 'stateDtype' | keyof ServingAxes
->;
+export interface ServingFormat
+  extends Pick<ServingFitSetting, 'weights' | 'cacheDtype' | 'stateDtype' | keyof ServingAxes> {
+  /** Tokens that the program keeps of each window beyond it; undefined: none. */
+  readonly beyondWindows?: number | undefined;
+}
 
 /** Equal only for formats that are the same. */
 export const formatKey = (form: ServingFormat): string => {
-  const { weights, cacheDtype, stateDtype } = form;
-  return JSON.stringify([weights, cacheDtype, stateDtype, axesKey(form)]);
+  const { weights, cacheDtype, stateDtype, beyondWindows } = form;
+  return JSON.stringify([weights, cacheDtype, stateDtype, axesKey(form), beyondWindows]);
 };
 
 /** Model with its serving data, computed once for many queries. */
@@ -156,7 +157,12 @@ export interface SequenceState {
 export function sequenceState({ model, form }: ServedLayout, context: number): SequenceState {
   const parts = form.contextParallel ?? 1;
   // Each GPU has the keys of every so many tokens.
-  const setting = { batch: 1, context: Math.ceil(context / parts), gpus: form.tensorParallel };
+  const setting = {
+    batch: 1,
+    context: Math.ceil(context / parts),
+    gpus: form.tensorParallel,
+    beyondWindows: form.beyondWindows,
+  };
   const { cacheDtype, stateDtype } = form;
   const caches = stateOf(model, { ...setting, dtype: stateDtype, cacheDtype });
   const states =
@@ -286,15 +292,14 @@ function expertExchange(
 ): Pick<SharedWork, 'exchanges' | 'exchangedBytes'> {
   if ((form.dataParallelAttention ?? 1) === 1) return {};
   const mixtures = mixturesBetween(model, { from: 0, to: model.blocks.length });
-  const values = sumOf(
-    mixtures,
-    (group) => group.count * group.width * placesOfToken(group, gpusOfStage(form)),
-  );
   const bytes = valueBytes(form);
-  const dispatch = Math.min(bytes, WEIGHT_DTYPES[form.weights.dtype].bits / 8 >= 1 ? WEIGHT_DTYPES[form.weights.dtype].bits / 8 : 1);
+  // Tokens leave in the type of the products, and come back in 16 bits (DeepSeek-V3, arXiv 2412.19437, section 3.4).
+  const dispatch = WEIGHT_DTYPES[form.weights.dtype].bits === 8 ? 1 : bytes;
   return {
     exchanges: 2 * sumOf(mixtures, ({ count }) => count),
-    exchangedBytes: (values * (dispatch + bytes)) / form.tensorParallel,
+    exchangedBytes: (places) =>
+      ((dispatch + bytes) / form.tensorParallel) *
+      sumOf(mixtures, (group) => group.count * group.width * placesOfToken(group, places)),
   };
 }
 

@@ -3,7 +3,7 @@ import type { LanguageModel } from '../../../../model/architecture/layer.js';
 import { capacityOf, computedDtype, peakIfKnown } from '../../../hardware/gpu.js';
 import { largest } from '../../bounds.js';
 import { calibratedShare } from '../../efficiency.js';
-import { linkFor, withoutLink } from '../../parallelism/collectives.js';
+import { linkFor, machinesFor, withoutLink } from '../../parallelism/collectives.js';
 import type { Rates } from '../roofline.js';
 import { ratesOf } from '../roofline.js';
 import { gpusOfReplica, gpusOfStage, sequencesOfStep } from '../serving-axes.js';
@@ -42,7 +42,10 @@ export function servingRates(setting: ServingFitSetting): Rates {
   const stage = gpusOfStage(setting);
   const rates = {
     ...ratesOf(cluster, tensorParallel, peak, weights.dtype),
-    ...(stage > tensorParallel && { expertLink: linkFor({ cluster }, stage, stage) }),
+    ...(stage > tensorParallel && {
+      expertLink: linkFor({ cluster }, stage, stage),
+      expertPlaces: { gpus: stage, machines: machinesFor(cluster, stage) },
+    }),
   };
   const { name, launching } = runtimeOf(setting);
   const reading = readingShare(name, cluster.gpu, width);
