@@ -170,17 +170,12 @@ function vllm(serving: Serving, model: EmittedModel): ServerCommand {
       ['tensor-parallel-size', String(tensorParallel)],
       // vllm-project/vllm, docs/serving/expert_parallel_deployment.md, context_parallel_deployment.md
       ...(pipelineParallel > 1 ? [['pipeline-parallel-size', String(pipelineParallel)]] : []),
-      ...(dataParallelAttention > 1
-        ? [['data-parallel-size', String(dataParallelAttention)]]
-        : []),
+      ...(dataParallelAttention > 1 ? [['data-parallel-size', String(dataParallelAttention)]] : []),
       ...(expertParallel > 1 ? [['enable-expert-parallel']] : []),
       ...(contextParallel > 1 ? [['decode-context-parallel-size', String(contextParallel)]] : []),
       ['max-model-len', String(context)],
       // Of each group, which has a scheduler of its own.
-      [
-        'max-num-seqs',
-        String(Math.ceil(sequencesOf(serving) / dataParallelAttention)),
-      ],
+      ['max-num-seqs', String(Math.ceil(sequencesOf(serving) / dataParallelAttention))],
       ...(runtime?.isMemoryChosen ? [['gpu-memory-utilization', String(runtime.memoryShare)]] : []),
       ...flags,
       ...(runtime?.launching === 'eager' && runtime.name === 'vllm' ? [['enforce-eager']] : []),

@@ -48,10 +48,7 @@ export function mixedTraining({ gpu, gpus, cards }: Cluster): string | undefined
 }
 
 /** Warning about unused GPUs, when the GPUs of a replica do not divide all of them. @param file The model. */
-export function idleGpus(
-  setting: ServingFitSetting,
-  file: string,
-): Problem[] {
+export function idleGpus(setting: ServingFitSetting, file: string): Problem[] {
   const { gpus } = setting.cluster;
   const each = gpusOfReplica(setting);
   const idle = gpus % each;

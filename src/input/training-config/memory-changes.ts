@@ -44,10 +44,10 @@ export function memoryChanges(
     }),
     kind !== 'training' &&
       expertParallel > 1 && {
-      ...placeOf('expertParallel'),
-      ...warning(
-        `expert parallelism of ${expertParallel} is not counted for adapters: experts need less memory than these figures`,
-      ),
-    },
+        ...placeOf('expertParallel'),
+        ...warning(
+          `expert parallelism of ${expertParallel} is not counted for adapters: experts need less memory than these figures`,
+        ),
+      },
   ]);
 }

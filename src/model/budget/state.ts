@@ -95,7 +95,10 @@ export function stateOf(
   const keyValueCache = keyValues(
     'key-value cache',
     (cached) =>
-      mul(of.batch, add(...cached.map(({ perToken, kept }) => mul(perToken, kept(of.context, beyondWindows))))),
+      mul(
+        of.batch,
+        add(...cached.map(({ perToken, kept }) => mul(perToken, kept(of.context, beyondWindows)))),
+      ),
     { batch: of.batch, context: of.context, ...cacheInput },
   );
   const perToken = (label: string, which?: (each: CachedValues) => boolean) =>

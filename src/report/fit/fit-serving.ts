@@ -10,9 +10,9 @@ import {
 } from '../../base/text/units.js';
 import { counted, present, sentence } from '../../base/text/words.js';
 import type { Fits } from '../../estimate/fit/fits.js';
-import { sequencesOfGroup } from '../../estimate/fit/serving/serving-axes.js';
 import type { ServingRemedy, UnmetRequirement } from '../../estimate/fit/remedies/remedies.js';
 import type { DecodeStep, DecodingLimit, Prefill } from '../../estimate/fit/serving/roofline.js';
+import { sequencesOfGroup } from '../../estimate/fit/serving/serving-axes.js';
 import type { LoadAnswer, ServingLoad } from '../../estimate/fit/serving/throughput/arrivals.js';
 import type { Quantity } from '../../model/budget/figure.js';
 import type { Block, Cell, TableBlock } from '../kit/report.js';

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import type { CardFit } from '../../../src/estimate/fit/places/places.js';
 import type { WeightDtype } from '../../../src/estimate/fit/serving/weight-types.js';
 import { describeModel } from '../../../src/library/describe-model.js';
-import { fit } from '../../../src/library/fit.js';
+import { fit as answer } from '../../../src/library/fit.js';
 import { inPackage } from '../../fixtures.js';
 
 interface Buffer {
@@ -46,7 +46,7 @@ function placesOf(row: Row) {
 /** The placement of a row on a card with room for all, as the command line asks for it. */
 async function newPlaces({ model, context, gpuLayers, cpuExperts, cache, gpus }: Row) {
   const { dtype, config } = models[model] as Fixture['models'][string];
-  const { serving } = fit(await describeModel(config), {
+  const { serving } = answer(await describeModel(config), {
     ...{ gpu: 'mi355x', gpus, for: 'serving', dtype, context, cacheDtype: cache, gpuLayers },
     ...{ ramBytes: 1e12, ramSpeed: 'ddr5-5600' },
     ...(cpuExperts > 0 && { cpuExperts }),

@@ -28,7 +28,12 @@ import {
 } from '../training/training-setting.js';
 import { contextTraffic, expertTraffic } from './exchanges.js';
 import type { Parallelism, Stage } from './parallelism.js';
-import { type CollectiveTraffic, collectivesOf, expertShards, headCollectives } from './parallelism.js';
+import {
+  type CollectiveTraffic,
+  collectivesOf,
+  expertShards,
+  headCollectives,
+} from './parallelism.js';
 
 /**
  * Link for a collective over a number of GPUs; undefined if unknown. Between machines, each GPU of a group has its own

@@ -23,7 +23,11 @@ const apartOf = ({ expertTensor }: Pick<Parallelism, 'expertTensor'>): number =>
  */
 export function sentValues(
   mixtures: readonly MixtureGroup[],
-  { cluster, expert, apart }: { readonly cluster: Cluster; readonly expert: number; readonly apart: number },
+  {
+    cluster,
+    expert,
+    apart,
+  }: { readonly cluster: Cluster; readonly expert: number; readonly apart: number },
 ): number {
   const machines = machinesFor(cluster, expert * apart);
   const places = machines > 1 ? machines : expert;
@@ -104,10 +108,7 @@ export function contextTraffic(
   });
   const wait = waiting(link, pace);
   const others = sub(of.ring, 1);
-  const sent = div(
-    mul(of.passes, of.batch, of.context, others, of.bytes, of.values),
-    of.tensor,
-  );
+  const sent = div(mul(of.passes, of.batch, of.context, others, of.bytes, of.values), of.tensor);
   const seconds = quantity({
     label: 'context_parallel',
     unit: 'seconds',
@@ -123,11 +124,14 @@ export function contextTraffic(
 }
 
 /** Values in buffers of both exchanges, for the memory of a GPU. */
-export function exchangeBuffers(
-  { model, setting, parallelism, stage }: Pick<StepInputs, 'model' | 'setting' | 'parallelism'> & {
-    readonly stage: Stage;
-  },
-): { readonly tokens: Expression; readonly keys: Expression; readonly allKeys: Expression } {
+export function exchangeBuffers({
+  model,
+  setting,
+  parallelism,
+  stage,
+}: Pick<StepInputs, 'model' | 'setting' | 'parallelism'> & {
+  readonly stage: Stage;
+}): { readonly tokens: Expression; readonly keys: Expression; readonly allKeys: Expression } {
   const { expert, tensor, context: ring } = parallelism;
   const { from, to } = stage;
   const bytes = trainingBytes(setting.precision);
@@ -153,4 +157,3 @@ export function exchangeBuffers(
     allKeys: mul(of.tokens, of.ring, of.bytes, of.key_values),
   };
 }
-

@@ -25,7 +25,9 @@ import { greatestCommonDivisor, nearestDivisors } from './divisors.js';
 /** Tensors of the routed experts of a model. */
 export const expertsIn = memoized(
   (model: LanguageModel): ReadonlySet<Param> =>
-    new Set(mixturesOf(model).flatMap(({ layer }) => expertTensors(layer).map((each) => each.tensor))),
+    new Set(
+      mixturesOf(model).flatMap(({ layer }) => expertTensors(layer).map((each) => each.tensor)),
+    ),
 );
 
 const mixturesOf = memoized((model: LanguageModel) =>
@@ -54,10 +56,7 @@ interface ExpertDegrees {
  */
 export function expertParallelismOf(
   model: LanguageModel,
-  asked: Pick<
-    TrainingFitSetting,
-    'tensorParallel' | 'expertParallel' | 'expertTensorParallel'
-  >,
+  asked: Pick<TrainingFitSetting, 'tensorParallel' | 'expertParallel' | 'expertTensorParallel'>,
   holders: number,
 ): ExpertDegrees {
   const { tensorParallel: tensor, expertParallel: expert = 1 } = asked;

@@ -237,7 +237,10 @@ export function parallelismOf(model: LanguageModel, asked: TrainingFitSetting): 
  */
 function holdersOf(
   gpus: number,
-  degrees: readonly (readonly ['tensorParallel' | 'pipelineParallel' | 'contextParallel', number])[],
+  degrees: readonly (readonly [
+    'tensorParallel' | 'pipelineParallel' | 'contextParallel',
+    number,
+  ])[],
 ): number {
   let left = gpus;
   for (const [name, value] of degrees) {

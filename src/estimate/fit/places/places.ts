@@ -121,7 +121,6 @@ const CROSSING_SECONDS = { lower: 0, expected: 40e-6, upper: 200e-6 } as const s
 /** Bytes of a value between layers: float32 (llama.cpp, src/llama-graph.cpp). */
 const VALUE_BYTES = 4;
 
-
 /** The slowest of the links that each GPU has to all others; null where one has none, or for one GPU. */
 function slowestLink(cards: readonly Pick<Card, 'gpu'>[]): Link | null {
   const links = cards.map(({ gpu }) => gpu.links.findLast(({ gpus }) => gpus >= cards.length));

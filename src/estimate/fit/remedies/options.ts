@@ -304,9 +304,7 @@ function spreadsOf(levers: readonly ChangeGroup[]): SettingChanges[] {
     .reduce<SettingChanges[]>(
       (all, { changes }) =>
         all.flatMap((way) =>
-          way.length === MOST_SPREADING
-            ? [way]
-            : [way, ...changes.map((each) => [...way, each])],
+          way.length === MOST_SPREADING ? [way] : [way, ...changes.map((each) => [...way, each])],
         ),
       [[]],
     );

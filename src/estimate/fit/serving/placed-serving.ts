@@ -51,8 +51,9 @@ export function requireGpus(tensorParallel: number, { gpus }: Cluster): void {
 }
 
 /** Replicas of the model on all GPUs. */
-export const replicasOf = (setting: Pick<ServingFitSetting, 'cluster' | keyof ServingAxes>): number =>
-  Math.floor(setting.cluster.gpus / gpusOfReplica(setting));
+export const replicasOf = (
+  setting: Pick<ServingFitSetting, 'cluster' | keyof ServingAxes>,
+): number => Math.floor(setting.cluster.gpus / gpusOfReplica(setting));
 
 /**
  * Serving on the fewest GPUs per layer that fit by the upper bound, or on the most if none fits. Only GPUs with a known

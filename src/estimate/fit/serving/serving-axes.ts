@@ -49,8 +49,10 @@ export const axesKey = (axes: ServingAxes): string =>
   ].join();
 
 /** Sequences of a replica whose cache a GPU has: those of its group. */
-export const sequencesOfGroup = ({ dataParallelAttention = 1 }: ServingAxes, batch: number): number =>
-  Math.ceil(batch / dataParallelAttention);
+export const sequencesOfGroup = (
+  { dataParallelAttention = 1 }: ServingAxes,
+  batch: number,
+): number => Math.ceil(batch / dataParallelAttention);
 
 /**
  * Sequences that a GPU computes at a time: those of its group, of which each stage of a pipeline has a part. A step of all
@@ -97,7 +99,9 @@ export function requireAxes(model: LanguageModel, axes: ServingAxes): void {
     if (value === 1 || experts > 0) return;
     throw usageError(
       `${settingText(name)} requires a model with routed experts`,
-      name === 'expertParallel' ? 'leave it out' : `write ${settingText('gpus')} alone: each GPU is a replica then`,
+      name === 'expertParallel'
+        ? 'leave it out'
+        : `write ${settingText('gpus')} alone: each GPU is a replica then`,
     );
   };
   needsExperts('expertParallel', expert);

@@ -16,9 +16,9 @@ import { memoryVerdict } from '../training/training-memory.js';
 import type { NeededGpus } from './placed-serving.js';
 import { fewestForServing, replicasOf, requireGpus, usersPerReplica } from './placed-serving.js';
 import { servedWeights } from './quantized.js';
-import { gpusOfReplica, requireAxes, sequencesOfStep } from './serving-axes.js';
 import type { DecodeStep, DecodingLimit, Prefill } from './roofline.js';
 import { decodeStep, prefill, tokensPerSecond } from './roofline.js';
+import { gpusOfReplica, requireAxes, sequencesOfStep } from './serving-axes.js';
 import type { ServingMemory } from './serving-memory.js';
 import { servingMemoryOf } from './serving-memory.js';
 import type { ServingFitSetting } from './serving-work.js';
@@ -120,7 +120,7 @@ export function fitServing(
   setting: ServingFitSetting,
   draft?: LanguageModel | undefined,
 ): ServingFit {
-  const { cluster, context, batch, prompt, tensorParallel } = setting;
+  const { cluster, context, batch, prompt } = setting;
   requireGpus(gpusOfReplica(setting), cluster);
   requireAxes(model, setting);
   const served = servedModel(model, setting);

@@ -305,8 +305,7 @@ function readIn(
     isApart && experts.has(tensor)
       ? (count * elementsPerGpu(tensor.elements, cuts.get(tensor), expertTensor)) / expert
       : count * elementsPerGpu(tensor.elements, cuts.get(tensor), gpus);
-  const valuesOf = (tensors: readonly OwnedTensor[]) =>
-    totalSeconds(tensors.map(valuesOn));
+  const valuesOf = (tensors: readonly OwnedTensor[]) => totalSeconds(tensors.map(valuesOn));
   const lookups = valuesOf(lookedUp(model, from === 0, to === model.blocks.length));
   const blocks = model.blocks.slice(from, to);
   const tensors = distinctTensors(blocks);

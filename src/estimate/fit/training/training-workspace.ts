@@ -7,7 +7,16 @@ import { sumOf } from '../../../base/text/words.js';
 import type { LanguageModel } from '../../../model/architecture/layer.js';
 import { inputWidth, memoized, outputWidth } from '../../../model/architecture/walk.js';
 import type { Expression } from '../../../model/budget/expression.js';
-import { add, div, inputs, inputsOf, max, min, mul, sub } from '../../../model/budget/expression.js';
+import {
+  add,
+  div,
+  inputs,
+  inputsOf,
+  max,
+  min,
+  mul,
+  sub,
+} from '../../../model/budget/expression.js';
 import type { Bounds } from '../../../model/budget/figure.js';
 import type { ActivationSetting } from '../../../model/budget/kernel-activations.js';
 import { OTHER_PARTS } from '../../../model/budget/kernel-activations.js';

@@ -133,8 +133,7 @@ function newServers(model: LanguageModel, question: ServerQuestion): Servers | N
     ...requestsOf(question),
     batching: runtimeOf(setting).batching,
     places: room.places,
-    stepTokens:
-      groupsOf(setting) * runtimeFacts(runtimeOf(setting).name).stepTokens(cluster.gpu),
+    stepTokens: groupsOf(setting) * runtimeFacts(runtimeOf(setting).name).stepTokens(cluster.gpu),
   };
   const ofBound = modelSeconds(served, question);
   const stepSeconds = (bound: 'expected' | 'lower') =>
@@ -211,7 +210,8 @@ const withDraft =
   };
 
 /** Groups of GPUs with sequences of their own. */
-const groupsOf = ({ dataParallelAttention = 1 }: ServingFitSetting): number => dataParallelAttention;
+const groupsOf = ({ dataParallelAttention = 1 }: ServingFitSetting): number =>
+  dataParallelAttention;
 
 /** Steps of groups with equal parts of the prompts and sequences, and of stages that each have a part of those at a time. */
 function ofGroups(setting: ServingFitSetting, own: StepSeconds): StepSeconds {

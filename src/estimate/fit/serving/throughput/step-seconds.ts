@@ -90,11 +90,7 @@ export function stepPartsOf(request: RequestWork, rates: Rates, bound: keyof Bou
 }
 
 /** Seconds that a token of a prompt takes less than a decoded one on its way to experts: machines pass it on. */
-function savedSeconds(
-  { exchangedBytes }: PrefillWork,
-  rates: Rates,
-  bound: keyof Bounds,
-): number {
+function savedSeconds({ exchangedBytes }: PrefillWork, rates: Rates, bound: keyof Bounds): number {
   const { expertLink, expertPlaces, efficiencies } = rates;
   const places = promptPlaces(rates);
   if (!exchangedBytes || !expertLink || !expertPlaces || !places) return 0;
