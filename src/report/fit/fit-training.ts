@@ -320,11 +320,13 @@ function caveats(remedies: readonly Remedy[], { cluster: { gpus } }: Training['s
 export const changedSettings = ({
   cluster,
   globalBatchTokens,
+  offload,
   ...flags
 }: Remedy['flags']): SettingValues => ({
   ...(cluster?.machine !== undefined && { gpu: cluster.machine }),
   ...(cluster && { gpus: cluster.gpus }),
   ...(flags as SettingValues),
+  ...(offload && { offload: offload.part }),
   ...(globalBatchTokens !== undefined && { globalBatchTokens }),
 });
 

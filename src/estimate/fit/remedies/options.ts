@@ -3,8 +3,11 @@
 import { UserError } from '../../../base/errors.js';
 import { sumOf } from '../../../base/text/words.js';
 import type { LanguageModel } from '../../../model/architecture/layer.js';
-import type { Cluster } from '../../hardware/gpu.js';
+import { countParameters } from '../../../model/budget/parameters.js';
+import { type Cluster, memoryOf } from '../../hardware/gpu.js';
+import { LARGEST_DESKTOP, systemMemory } from '../../hardware/system-memory.js';
 import { canCutSequences, dividedExperts } from '../parallelism/model-axes.js';
+import { hostStateBytes } from '../training/offload.js';
 import { stepTimeOf } from '../training/step-time.js';
 import { fitTrainingMemory, isFitting } from '../training/training-memory.js';
 import type { TrainingFitSetting, ZeroStage } from '../training/training-setting.js';
@@ -58,6 +61,22 @@ const SELECTIVE: SettingChange = {
   flags: { recompute: 'selective' },
 };
 const FULL: SettingChange = { words: 'full recomputation', flags: { recompute: 'full' } };
+
+/** The optimizer in system memory of a usual desktop, where its update runs (ZeRO-Offload). */
+const OFFLOADED: SettingChange = {
+  words: 'the optimizer in system memory',
+  flags: { offload: { part: 'optimizer', memory: systemMemory(null, undefined) } },
+};
+
+/** Whether a desktop has one card, and room for the state: servers have more cards instead. */
+function canOffload(model: LanguageModel, setting: TrainingFitSetting): boolean {
+  const { offload, cluster } = setting;
+  const { gpu, gpus } = cluster;
+  if (offload !== undefined || gpus > 1 || memoryOf(gpu).kind !== 'screen') return false;
+  const { parameters } = countParameters(model);
+  const { upper } = hostStateBytes([{ elements: Number(parameters) }], setting, 'optimizer');
+  return upper.value <= LARGEST_DESKTOP;
+}
 
 type Changes = (setting: TrainingFitSetting, model: LanguageModel) => readonly SettingChange[];
 
@@ -113,6 +132,7 @@ const CHANGES = {
           words: `context parallelism of ${ring}`,
           flags: { contextParallel: ring },
         })),
+  offload: (setting, model) => (canOffload(model, setting) ? [OFFLOADED] : []),
   optimizer: ({ optimizer }) =>
     optimizer === 'adamw' ? [{ words: 'AdamW in 8 bits', flags: { optimizer: 'adamw-8bit' } }] : [],
   context: ({ context }) =>
