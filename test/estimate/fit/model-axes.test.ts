@@ -166,7 +166,12 @@ describe('expert parallelism', () => {
 describe('serving on several axes', () => {
   const serve = async (options: Omit<Parameters<typeof answer>[1], 'gpu'>) => {
     const model = await loadModel(configOf('deepseek-v3-main'));
-    const { serving } = answer(model, { gpu: 'dgx-h200', for: 'serving', context: 4096, ...options });
+    const { serving } = answer(model, {
+      gpu: 'dgx-h200',
+      for: 'serving',
+      context: 4096,
+      ...options,
+    });
     if (!serving) throw new Error('no serving');
     return serving;
   };
