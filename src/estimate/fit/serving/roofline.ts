@@ -60,7 +60,7 @@ export interface ExpertGroup {
   /** Bytes of all experts of these layers on one GPU. */
   readonly bytes: number;
   /** Groups of GPUs whose tokens reach these experts, each with as many; absent: one. */
-  readonly tokens?: number;
+  readonly tokens?: number | undefined;
 }
 
 /** Communication and launches of a pass. */

@@ -129,7 +129,7 @@ export function servedModel(model: LanguageModel, form: ServingFormat): ServedMo
     expertGroups: expertGroupsOf([model], bytesOf).map((group) => ({
       ...group,
       // Tokens of all groups of GPUs reach the experts.
-      tokens: form.dataParallelAttention ?? 1,
+      ...((form.dataParallelAttention ?? 1) > 1 && { tokens: form.dataParallelAttention }),
     })),
     shared: sharedWork(model, form),
   };
