@@ -21,7 +21,7 @@ const apartOf = ({ expertTensor }: Pick<Parallelism, 'expertTensor'>): number =>
  * Values of a token that go to other places over the slowest link, in all mixtures: to each other GPU with one of its
  * experts, or to each other machine, which passes them on over its own links (DeepEP).
  */
-export function sentValues(
+function sentValues(
   mixtures: readonly MixtureGroup[],
   {
     cluster,

@@ -149,7 +149,7 @@ function requireContextParts(model: LanguageModel, tensor: number, parts: number
 }
 
 /** GPUs with the same keys of a layer. */
-export function copiesOfCache(model: LanguageModel, tensor: number): number {
+function copiesOfCache(model: LanguageModel, tensor: number): number {
   const heads = primitivesOf(model).flatMap((each) =>
     each.kind === 'scores' ? [each.latent ? 1 : each.keyValueHeads] : [],
   );
