@@ -26,7 +26,7 @@ import {
   idleZero,
   mixedTraining,
 } from '../estimate/fit/idle-options.js';
-import { parallelismOf } from '../estimate/fit/parallelism/parallelism.js';
+import { dividersOf, parallelismOf } from '../estimate/fit/parallelism/parallelism.js';
 import { idleRam } from '../estimate/fit/places/places-options.js';
 import { unmetRequirementsOf } from '../estimate/fit/remedies/remedies.js';
 import { batchingOf } from '../estimate/fit/serving/batching.js';
@@ -195,7 +195,7 @@ function remarksOn({ file, model }: Model, options: FitOptions, fits: FitResult)
     ),
     ...(training
       ? [
-          ...note(idleZero(options.zero, parallelismOf(model, training.setting).replicas)),
+          ...note(idleZero(options.zero, dividersOf(parallelismOf(model, training.setting)))),
           ...idleTrainingOptions(model, training.setting, options, file).map(asWarning),
         ]
       : []),

@@ -467,3 +467,38 @@ describe('minimind fit --emit for servers', () => {
     expect(stderr).toContain('--emit vllm writes a .sh file');
   });
 });
+
+describe('axes of large models', () => {
+  const MIXTURE = ['fit', 'qwen3-30b-a3b', '--for', 'training', '--recompute', 'full'];
+  const emitted = async (...args: string[]) => (await runHere(args)).stdout;
+
+  it('are flags of Megatron-LM and keys of torchtitan', async () => {
+    const spread = ['--gpu', 'dgx-h100', '--gpus', '16', '--context', '8192'];
+    const axes = [...spread, '--expert-parallel', '8', '--context-parallel', '2'];
+    const megatron = await emitted(...MIXTURE, ...axes, '--zero', '1', '--emit', 'megatron');
+    expect(megatron).toMatch(/--context-parallel-size 2[\s\S]*--expert-model-parallel-size 8/);
+    const titan = await emitted(...MIXTURE, ...axes, '--zero', '3', '--emit', 'torchtitan');
+    expect(titan).toMatch(/context_parallel_degree = 2\nexpert_parallel_degree = 8/);
+    expect(`${megatron}${titan}`).not.toMatch(/no counterpart: (?:context|expert)/);
+  });
+
+  it('are flags of vLLM and SGLang, whose tensor parallelism is over all GPUs of a stage', async () => {
+    const serving = ['fit', 'deepseek-v3', '--gpu', 'dgx-h200', '--gpus', '16', '--emit'];
+    const axes = ['--dp-attention', '16', '--expert-parallel', 'all'];
+    const vllm = await emitted(...serving, 'vllm', ...axes);
+    expect(vllm).toMatch(/--data-parallel-size 16[\s\S]*--enable-expert-parallel/);
+    const sglang = await emitted(...serving, 'sglang', ...axes);
+    expect(sglang).toMatch(
+      /--tp-size 16[\s\S]*--dp-size 16[\s\S]*--enable-dp-attention[\s\S]*--ep-size 16/,
+    );
+  });
+
+  it('start four processes on each host of an NVL72, and no FSDP2 beside stages', async () => {
+    const rack = ['--gpu', 'gb200-nvl72', '--gpus', '16', '--zero', '1', '--emit', 'megatron'];
+    expect(await emitted(...MIXTURE, ...rack)).toContain('--nnodes 4 --nproc-per-node 4');
+    const staged = ['--gpu', 'dgx-h100', '--gpus', '16', '--pipeline-parallel', '2'];
+    const text = await emitted(...MIXTURE, ...staged, '--zero', 'fsdp2', '--emit', 'megatron');
+    expect(text).not.toContain('use-torch-fsdp2');
+    expect(text).toContain('no counterpart: division of the state fsdp2');
+  });
+});

@@ -20,6 +20,7 @@ import { placesFlags } from './places-flags.js';
 import {
   cacheDtype,
   count,
+  countOrAll,
   dtype,
   duration,
   positive,
@@ -55,6 +56,19 @@ export const fitFlags = {
   'tensor-parallel': count({
     ...SPREAD,
     description: 'GPUs that share each layer, as in 2 [default: 1]',
+  }),
+  'pipeline-parallel': count({
+    ...SPREAD,
+    description: 'stages of consecutive blocks, each on GPUs of its own [default: 1]',
+  }),
+  'expert-parallel': countOrAll({
+    ...SPREAD,
+    description: 'GPUs that each have some of the experts, as in 8, or all [default: 1]',
+  }),
+  'context-parallel': count({
+    ...SPREAD,
+    description:
+      'GPUs that each have a part of every sequence, in serving of its cache [default: 1]',
   }),
   ...placesFlags,
   price: positive({
@@ -117,7 +131,10 @@ export const fitFlags = {
     default: FIT_DEFAULTS.convention,
     description: 'gradients in the type of the weights (zero), or in float32 (megatron)',
   } as const)(),
-  'pipeline-parallel': count({ ...TRAINING, description: 'stages of blocks [default: 1]' }),
+  'expert-tensor-parallel': count({
+    ...TRAINING,
+    description: 'GPUs that share each expert: 1, or those of --tensor-parallel [default: those]',
+  }),
   'sequence-parallel': Flags.boolean({
     ...TRAINING,
     description: 'split the residual stream among the GPUs that share a layer',
@@ -249,6 +266,11 @@ export const fitFlags = {
     description: 'probability that a drafted token is accepted, as in 0.7',
     dependsOn: ['draft'],
   }),
+  'dp-attention': count({
+    ...SERVING,
+    description:
+      'groups of GPUs that each have a copy of the attention and sequences of their own, and share the experts, as in 8 [default: 1]',
+  }),
   'draft-tokens': count({
     ...SERVING,
     description: `tokens that are drafted for a step [default: ${USUAL_DRAFT}]`,
@@ -273,6 +295,9 @@ export function fitOptions(flags: FitFlags, { draft, benchmark }: FurtherFiles =
     for: flags.for,
     context: flags.context,
     tensorParallel: flags['tensor-parallel'],
+    pipelineParallel: flags['pipeline-parallel'],
+    expertParallel: flags['expert-parallel'],
+    contextParallel: flags['context-parallel'],
     pricePerHour: flags.price,
     ...trainingOptions(flags),
     targets: targets === 'all' ? undefined : targets?.split(',').map((each) => each.trim()),
@@ -302,7 +327,7 @@ const trainingOptions = (flags: FitFlags) => ({
   dropout: flags.dropout,
   zero: flags.zero,
   convention: flags.convention,
-  pipelineParallel: flags['pipeline-parallel'],
+  expertTensorParallel: flags['expert-tensor-parallel'],
   sequenceParallel: flags['sequence-parallel'],
   globalBatchTokens: flags['global-batch'],
   accumulation: flags.accumulation,
@@ -332,5 +357,6 @@ const servingOptions = (flags: FitFlags) => ({
   batching: flags.batching,
   prefixCache: flags['prefix-cache'],
   acceptance: flags.acceptance,
+  dataParallelAttention: flags['dp-attention'],
   draftTokens: flags['draft-tokens'],
 });

@@ -103,6 +103,13 @@ export const count = Flags.custom<number>({
   parse: async (text, context, options) => wholeNumber(text, options.name, context),
 });
 
+/** A number of GPUs, or all that can have the part. */
+export const countOrAll = Flags.custom<number | 'all'>({
+  helpValue: 'N|all',
+  parse: async (text, context, options) =>
+    text.trim().toLowerCase() === 'all' ? 'all' : wholeNumber(text, options.name, context),
+});
+
 /** A number of layers, of which `all` and the -1 of llama.cpp are more than any model has. */
 export const layerCount = Flags.custom<number>({
   helpValue: 'N|all',

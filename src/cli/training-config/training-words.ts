@@ -32,6 +32,7 @@ const EXCLUSIVE: readonly (readonly string[])[] = [
 /** Flags of `fit` that count only on named hardware. */
 const OF_HARDWARE: ReadonlySet<string> = new Set([
   ...['gpus', 'tensor-parallel', 'pipeline-parallel', 'sequence-parallel', 'zero'],
+  ...['context-parallel', 'expert-parallel', 'expert-tensor-parallel'],
   ...['global-batch', 'accumulation', 'train-tokens', 'offload'],
 ]);
 
@@ -112,6 +113,7 @@ const LAUNCHERS: ReadonlySet<string> = new Set(['accelerate', 'deepspeed']);
 function fitWords({ run: whole, given, name }: TrainingConfig, line: LineFacts): TrainingWord[] {
   const run = onLine(whole, line);
   const { kind: own = 'training', tensorParallel = 1, pipelineParallel = 1, context } = run;
+  const { contextParallel = 1, expertParallel = 1 } = run;
   const kind = line.textOf('for') ?? own;
   const isAdapter = kind !== 'training';
   const isLauncher = LAUNCHERS.has(name);
@@ -140,6 +142,13 @@ function fitWords({ run: whole, given, name }: TrainingConfig, line: LineFacts):
     tensorParallel > 1 ? word('tensor-parallel', tensorParallel, 'tensorParallel') : undefined,
     pipelineParallel > 1
       ? word('pipeline-parallel', pipelineParallel, 'pipelineParallel')
+      : undefined,
+    contextParallel > 1 ? word('context-parallel', contextParallel, 'contextParallel') : undefined,
+    !isAdapter && expertParallel > 1
+      ? word('expert-parallel', expertParallel, 'expertParallel')
+      : undefined,
+    !isAdapter && expertParallel > 1
+      ? word('expert-tensor-parallel', run.expertTensorParallel, 'expertTensorParallel')
       : undefined,
     run.sequenceParallel && tensorParallel > 1
       ? { flag: 'sequence-parallel', of: ['sequenceParallel'] }

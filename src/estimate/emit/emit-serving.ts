@@ -93,11 +93,20 @@ function llamaServer(serving: Serving, model: EmittedModel): ServerCommand {
       ['fit', 'off'],
     ],
     without: present([
+      ...axesWithout(serving),
       !hasLlamaCache(cacheDtype) && `cache in ${cacheDtype}`,
       setting.runtime?.isMemoryChosen && `share of the memory ${setting.runtime.memoryShare}`,
     ]),
   };
 }
+
+/** Axes that llama.cpp does not have. */
+const axesWithout = ({ setting }: Serving): (string | false)[] => [
+  (setting.dataParallelAttention ?? 1) > 1 &&
+    `${setting.dataParallelAttention} copies of the attention`,
+  (setting.expertParallel ?? 1) > 1 && `experts on ${setting.expertParallel} GPUs`,
+  (setting.contextParallel ?? 1) > 1 && `caches in ${setting.contextParallel} parts`,
+];
 
 /** Types of weights that vLLM and SGLang make of 16 bits when they load a model. */
 const ONLINE: Readonly<Record<string, string>> = { f8: 'fp8' };
@@ -152,13 +161,21 @@ const placesNote = ({ places }: Serving): string | false =>
 
 function vllm(serving: Serving, model: EmittedModel): ServerCommand {
   const { context, tensorParallel, runtime } = serving.setting;
+  const { dataParallelAttention = 1, expertParallel = 1 } = serving.setting;
+  const { pipelineParallel = 1, contextParallel = 1 } = serving.setting;
   const { flags, without } = typesOf(serving, 'vllm');
   return {
     program: ['vllm', 'serve', model.name],
     flags: [
       ['tensor-parallel-size', String(tensorParallel)],
+      // vllm-project/vllm, docs/serving/expert_parallel_deployment.md, context_parallel_deployment.md
+      ...(pipelineParallel > 1 ? [['pipeline-parallel-size', String(pipelineParallel)]] : []),
+      ...(dataParallelAttention > 1 ? [['data-parallel-size', String(dataParallelAttention)]] : []),
+      ...(expertParallel > 1 ? [['enable-expert-parallel']] : []),
+      ...(contextParallel > 1 ? [['decode-context-parallel-size', String(contextParallel)]] : []),
       ['max-model-len', String(context)],
-      ['max-num-seqs', String(sequencesOf(serving))],
+      // Of each group, which has a scheduler of its own.
+      ['max-num-seqs', String(Math.ceil(sequencesOf(serving) / dataParallelAttention))],
       ...(runtime?.isMemoryChosen ? [['gpu-memory-utilization', String(runtime.memoryShare)]] : []),
       ...flags,
       ...(runtime?.launching === 'eager' && runtime.name === 'vllm' ? [['enforce-eager']] : []),
@@ -175,12 +192,22 @@ function vllm(serving: Serving, model: EmittedModel): ServerCommand {
 
 function sglang(serving: Serving, model: EmittedModel): ServerCommand {
   const { context, tensorParallel, runtime } = serving.setting;
+  const { dataParallelAttention = 1, expertParallel = 1 } = serving.setting;
+  const { pipelineParallel = 1, contextParallel = 1 } = serving.setting;
   const { flags, without } = typesOf(serving, 'sglang');
   return {
     program: ['python', '-m', 'sglang.launch_server'],
     flags: [
       ['model-path', model.name],
-      ['tp-size', String(tensorParallel)],
+      // Its tensor parallelism is over all GPUs of a stage, also those with a copy of the attention
+      // (sgl-project/sglang, python/sglang/srt/server_args.py).
+      ['tp-size', String(tensorParallel * dataParallelAttention)],
+      ...(pipelineParallel > 1 ? [['pp-size', String(pipelineParallel)]] : []),
+      ...(dataParallelAttention > 1
+        ? [['dp-size', String(dataParallelAttention)], ['enable-dp-attention']]
+        : []),
+      ...(expertParallel > 1 ? [['ep-size', String(expertParallel)]] : []),
+      ...(contextParallel > 1 ? [['dcp-size', String(contextParallel)]] : []),
       ['context-length', String(context)],
       ['max-running-requests', String(sequencesOf(serving))],
       ...(runtime?.isMemoryChosen ? [['mem-fraction-static', String(runtime.memoryShare)]] : []),

@@ -96,7 +96,10 @@ export function emitTraining(
   const value = valueWith(asked, program);
   const sizes = name === 'megatron' ? megatronSizes(document, asked) : {};
   Object.assign(value, sizes);
-  if (name === 'megatron') Object.assign(value, megatronNeeds(value));
+  if (name === 'megatron') {
+    if (isRefusedFsdp(value)) delete value['use-torch-fsdp2'];
+    Object.assign(value, megatronNeeds(value));
+  }
   if (name === 'torchtitan') addTitanKeys(value, asked, machines);
   const hasSizes = Object.keys(sizes).length > 0;
   const back = withDefaults(settingsIn(value, program), program.defaults);
@@ -154,6 +157,13 @@ const isEquivalent = (name: TrainerName, field: RunField, a: unknown, b: unknown
 const FUSED: ReadonlySet<TrainerName> = new Set(['megatron', 'deepspeed']);
 const ADAMW: readonly unknown[] = ['adamw', 'adamw-fused'];
 
+/** FSDP2 beside stages of a pipeline or divided experts, which Megatron-LM refuses (arguments.py: validate_args). */
+const isRefusedFsdp = (value: Readonly<Record<string, unknown>>): boolean =>
+  value['use-torch-fsdp2'] === true &&
+  ['pipeline-model-parallel-size', 'expert-model-parallel-size'].some(
+    (key) => Number(value[key] ?? 1) > 1,
+  );
+
 /** Switches that others need (arguments.py: validate_args). */
 const megatronNeeds = (value: Readonly<Record<string, unknown>>): Record<string, unknown> => ({
   ...(value['use-torch-fsdp2'] === true && { 'no-gradient-accumulation-fusion': true }),
@@ -196,7 +206,8 @@ const isUsual = (field: RunField, value: unknown): boolean =>
 /** The run with what a program takes in another form. */
 function forProgram(name: TrainerName, run: TrainingRun): TrainingRun {
   const { gpus = 1, tensorParallel = 1, pipelineParallel = 1, microBatch = 1, accumulation } = run;
-  const replicas = Math.max(1, Math.floor(gpus / (tensorParallel * pipelineParallel)));
+  const each = tensorParallel * pipelineParallel * (run.contextParallel ?? 1);
+  const replicas = Math.max(1, Math.floor(gpus / each));
   const globalBatch =
     run.globalBatch ??
     (accumulation === undefined ? undefined : accumulation * microBatch * replicas);

@@ -13,6 +13,9 @@ export interface Machines {
 /** GPUs of a usual machine. */
 const USUAL = 8;
 
+/** GPUs of a host where links connect several hosts (NVIDIA/Megatron-LM, skills/mcore-onboard-gb200-1node-tests). */
+const OF_HOST: Readonly<Record<string, number>> = { 'gb200-nvl72': 4, 'gb300-nvl72': 4 };
+
 /** The fewest machines that share the GPUs evenly. @param cluster Undefined where no hardware is known. */
 export function machinesOf(gpus: number, cluster: Cluster | undefined): Machines {
   const most = cluster === undefined ? USUAL : sizeOf(cluster);
@@ -23,6 +26,7 @@ export function machinesOf(gpus: number, cluster: Cluster | undefined): Machines
 
 /** GPUs of a machine: those of the named one, or all that the links of its GPU connect. */
 function sizeOf({ gpu, machine }: Cluster): number {
+  if (machine !== undefined && Object.hasOwn(OF_HOST, machine)) return OF_HOST[machine] ?? USUAL;
   const { machines } = withKnownHardware({ gpus: [], machines: [] });
   const named = machine === undefined ? undefined : machines.find(({ name }) => name === machine);
   const linked = gpu.links.map((link) => link.gpus).filter(Number.isFinite);

@@ -23,7 +23,9 @@ export function runOfFit(
   const setting = result.adapters?.setting ?? result.training?.setting;
   if (setting === undefined || purpose === 'serving') return undefined;
   const { cluster, context, microBatch, tensorParallel, pipelineParallel } = setting;
-  const replicas = Math.max(1, Math.floor(cluster.gpus / (tensorParallel * pipelineParallel)));
+  const { contextParallel = 1, expertParallel = 1, expertTensorParallel } = setting;
+  const each = tensorParallel * pipelineParallel * contextParallel;
+  const replicas = Math.max(1, Math.floor(cluster.gpus / each));
   const stepTokens = microBatch * context * replicas;
   const accumulation =
     setting.globalBatchTokens === undefined
@@ -53,6 +55,10 @@ export function runOfFit(
     gpus: cluster.gpus,
     tensorParallel,
     pipelineParallel,
+    contextParallel,
+    ...(!isAdapter && expertParallel > 1 && { expertParallel }),
+    ...(!isAdapter &&
+      expertParallel > 1 && { expertTensorParallel: expertTensorParallel ?? tensorParallel }),
     sequenceParallel: setting.sequenceParallel,
     division: division ?? (setting.hybrid ? 'hsdp' : (`${setting.zero}` as StateDivision)),
     offloadOptimizer: setting.offload !== undefined,

@@ -47,8 +47,8 @@ export interface FitTrainingOptions {
   readonly zero?: Sharding | undefined;
   /** Type of the gradients. Default: `zero`, that of the weights. */
   readonly convention?: Convention | undefined;
-  /** Stages of blocks. Default: 1. */
-  readonly pipelineParallel?: number | undefined;
+  /** GPUs that share each expert: 1, or those that share a layer. Default: those. */
+  readonly expertTensorParallel?: number | undefined;
   /** Whether GPUs that share a layer split the residual stream. */
   readonly sequenceParallel?: boolean | undefined;
   /** Tokens per optimizer step. Default: those of one micro-batch per stage. */
@@ -108,6 +108,8 @@ export interface FitServingOptions {
   readonly draft?: { readonly file: string; readonly model: LanguageModel | undefined } | undefined;
   /** Probability that a drafted token is accepted, from 0 to 1. */
   readonly acceptance?: number | undefined;
+  /** Groups of GPUs that each have a copy of the attention. Default: 1. */
+  readonly dataParallelAttention?: number | undefined;
   /** Tokens that are drafted for a step. Default: 5. */
   readonly draftTokens?: number | undefined;
 }
@@ -150,6 +152,12 @@ export interface FitOptions extends FitTrainingOptions, FitServingOptions, FitPl
   readonly context?: number | undefined;
   /** GPUs that share each layer. Default: 1. */
   readonly tensorParallel?: number | undefined;
+  /** Stages of blocks. Default: 1. */
+  readonly pipelineParallel?: number | undefined;
+  /** GPUs that each have a part of every sequence. Default: 1. */
+  readonly contextParallel?: number | undefined;
+  /** GPUs that each have some of the experts, or all that can. Default: 1. */
+  readonly expertParallel?: number | 'all' | undefined;
   /** Whether the system memory was found on this machine, so that it may be idle. */
   readonly isDetected?: boolean | undefined;
   /** Price of a GPU for an hour, which shows costs. */
@@ -171,7 +179,7 @@ export const TRAINING_OPTIONS = Object.keys({
   dropout: true,
   zero: true,
   convention: true,
-  pipelineParallel: true,
+  expertTensorParallel: true,
   sequenceParallel: true,
   globalBatchTokens: true,
   accumulation: true,
@@ -204,6 +212,7 @@ export const SERVING_OPTIONS = Object.keys({
   prefixCache: true,
   draft: true,
   acceptance: true,
+  dataParallelAttention: true,
   draftTokens: true,
 } satisfies Record<keyof FitServingOptions, true>) as (keyof FitServingOptions)[];
 

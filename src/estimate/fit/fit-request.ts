@@ -27,6 +27,7 @@ import { type StoredModel, type StoredWeightFormat, storedWeightFormat } from '.
 import { isPlaceable, placesWish, refusePlacesOfTraining } from './places/places-options.js';
 import type { Purpose } from './purpose.js';
 import { weightLayout } from './serving/quantized.js';
+import type { ServingAxes } from './serving/serving-axes.js';
 import type { ServingFitSetting } from './serving/serving-work.js';
 import { runtimeSetting } from './serving/throughput/runtimes.js';
 import type { Batching } from './serving/throughput/simulation.js';
@@ -72,7 +73,14 @@ function trainingSettingOf(
     options.tensorParallel ?? 1,
     options.pipelineParallel ?? 1,
   ];
-  const replicas = Math.max(1, cluster.gpus / (tensorParallel * pipelineParallel));
+  const { contextParallel = 1, expertTensorParallel } = options;
+  const apart = pipelineParallel * (expertTensorParallel ?? tensorParallel);
+  const expertParallel =
+    options.expertParallel === 'all' ? cluster.gpus / apart : options.expertParallel;
+  const replicas = Math.max(
+    1,
+    cluster.gpus / (tensorParallel * pipelineParallel * contextParallel),
+  );
   const sharding = shardingOf(options, hints);
   const offload = offloadOf(options, cluster, sharding.zero);
   const accumulated = options.accumulation && options.accumulation * microBatch * training.context;
@@ -90,6 +98,9 @@ function trainingSettingOf(
       convention: options.convention ?? FIT_DEFAULTS.convention,
       tensorParallel,
       pipelineParallel,
+      ...(contextParallel > 1 && { contextParallel }),
+      ...(expertParallel !== undefined && expertParallel > 1 && { expertParallel }),
+      ...(expertTensorParallel !== undefined && { expertTensorParallel }),
       sequenceParallel: Boolean(options.sequenceParallel),
       globalBatchTokens: accumulated ? accumulated * replicas : options.globalBatchTokens,
       trainTokens: options.trainTokens,
@@ -178,11 +189,37 @@ function servingSettingOf(
               p95Seconds: options.p95Seconds ?? gets / (options.minTokensPerSecond ?? USUAL_SPEED),
             },
       measured: measuredOf(options),
-      tensorParallel: options.tensorParallel ?? 1,
+      ...servingAxesOf(options),
       ...serverSettings(options, cluster, dtype),
     },
   };
 }
+
+/** Axes of a replica. Servers divide experts among all GPUs of a stage, so that those say how many share a layer. */
+function servingAxesOf(options: FitOptions): ServingAxes {
+  const { expertParallel: asked = 1, dataParallelAttention = 1 } = options;
+  const { pipelineParallel = 1, contextParallel = 1 } = options;
+  const usual = asked === 'all' ? 1 : Math.max(1, Math.floor(asked / dataParallelAttention));
+  const tensorParallel = options.tensorParallel ?? usual;
+  const expertParallel = asked === 'all' ? tensorParallel * dataParallelAttention : asked;
+  return {
+    tensorParallel,
+    ...(dataParallelAttention > 1 && { dataParallelAttention }),
+    ...(expertParallel > 1 && { expertParallel }),
+    ...(pipelineParallel > 1 && { pipelineParallel }),
+    ...(contextParallel > 1 && { contextParallel }),
+  };
+}
+
+/** Whether the user chose how GPUs share a replica. */
+const isSpreadChosen = (options: FitOptions): boolean =>
+  [
+    options.tensorParallel,
+    options.expertParallel,
+    options.dataParallelAttention,
+    options.pipelineParallel,
+    options.contextParallel,
+  ].some((each) => each !== undefined);
 
 /** Settings of the program that serves, and of its requests. */
 function serverSettings(options: FitOptions, { gpu }: Cluster, dtype: WeightDtype) {
@@ -451,7 +488,7 @@ export function fitRequestOf(
         ? null
         : {
             ...servingSettingOf(options, hints, positions, cluster, storedWeightFormat(loaded)),
-            isSharingChosen: options.tensorParallel !== undefined,
+            isSharingChosen: isSpreadChosen(options),
             users: options.users,
             draft: options.draft?.model,
             places: placesWish(loaded.model, options, cluster),

@@ -13,7 +13,7 @@ import { MOST_CARDS } from '../hardware/cluster-named.js';
 import type { Cluster, GpuMemory } from '../hardware/gpu.js';
 import { memoryOf } from '../hardware/gpu.js';
 import type { MachineProfile } from '../hardware/machine-profile.js';
-import { systemMemory } from '../hardware/system-memory.js';
+import { LARGEST_DESKTOP, systemMemory } from '../hardware/system-memory.js';
 import type { PlacesFit, PlacesWish } from './places/places.js';
 import { placesFit } from './places/places.js';
 import type { Purpose } from './purpose.js';
@@ -294,9 +294,6 @@ function askedPlaces(
   const found = placesFit(model, served, wish, false);
   return found.system.value <= LARGEST_DESKTOP ? found : whole;
 }
-
-/** Memory of the largest desktops: 4 modules of 48 GB. */
-const LARGEST_DESKTOP = 192e9;
 
 /** Forward pass on this machine, as quick-test runs it. */
 export interface MachineForward extends ForwardSize {

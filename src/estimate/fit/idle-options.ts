@@ -1,12 +1,13 @@
 /** Options of a fit that have no effect on the given hardware. */
 import type { Problem } from '../../base/errors.js';
-import { setting } from '../../base/text/setting.js';
+import { setting as settingText } from '../../base/text/setting.js';
 import { formatInteger } from '../../base/text/units.js';
 import { counted, present } from '../../base/text/words.js';
 import type { LanguageModel } from '../../model/architecture/layer.js';
 import type { Cluster } from '../hardware/gpu.js';
 import type { FitOptions } from './fit-options.js';
 import { parallelismOf } from './parallelism/parallelism.js';
+import { gpusOfReplica } from './serving/serving-axes.js';
 import type { ServingFitSetting } from './serving/serving-work.js';
 import type { TrainingFitSetting } from './training/training-setting.js';
 
@@ -28,8 +29,8 @@ export function idleTrainingOptions(
       asked < least && {
         severity: 'warning',
         file,
-        message: `${setting('globalBatchTokens')}: a step has at least ${formatInteger(least)} tokens (${formatInteger(microBatch)} × ${formatInteger(context)} × ${counted(replicas, 'replica')}), found ${formatInteger(asked)}`,
-        suggestion: `write ${setting('globalBatchTokens', least)}, or use fewer GPUs, sequences or tokens`,
+        message: `${settingText('globalBatchTokens')}: a step has at least ${formatInteger(least)} tokens (${formatInteger(microBatch)} × ${formatInteger(context)} × ${counted(replicas, 'replica')}), found ${formatInteger(asked)}`,
+        suggestion: `write ${settingText('globalBatchTokens', least)}, or use fewer GPUs, sequences or tokens`,
       },
   ]);
 }
@@ -37,7 +38,7 @@ export function idleTrainingOptions(
 /** Note on ZeRO with a single replica: nothing can be divided, and every figure still holds. */
 export function idleZero(zero: FitOptions['zero'], replicas: number): string | undefined {
   if (zero === undefined || zero === '0' || replicas > 1) return undefined;
-  return `${setting('zero', zero)} is not used: the training has 1 replica; it divides memory from ${setting('gpus', 2)} on`;
+  return `${settingText('zero', zero)} is not used: the training has 1 replica; it divides memory from ${settingText('gpus', 2)} on`;
 }
 
 /** Note on a training on GPUs of several kinds: data parallelism and ZeRO divide it into equal parts. */
@@ -47,18 +48,17 @@ export function mixedTraining({ gpu, gpus, cards }: Cluster): string | undefined
 }
 
 /** Warning about unused GPUs, when the GPUs of a replica do not divide all of them. @param file The model. */
-export function idleGpus(
-  { cluster: { gpus }, tensorParallel }: ServingFitSetting,
-  file: string,
-): Problem[] {
-  const idle = gpus % tensorParallel;
+export function idleGpus(setting: ServingFitSetting, file: string): Problem[] {
+  const { gpus } = setting.cluster;
+  const each = gpusOfReplica(setting);
+  const idle = gpus % each;
   if (idle === 0) return [];
   return [
     {
       severity: 'warning',
       file,
-      message: `${idle} of ${gpus} GPUs ${idle === 1 ? 'serves' : 'serve'} nothing: ${tensorParallel} share each layer of a replica`,
-      suggestion: `write ${setting('gpus', gpus - idle)}, or a ${setting('tensorParallel')} that divides ${gpus}`,
+      message: `${idle} of ${gpus} GPUs ${idle === 1 ? 'serves' : 'serve'} nothing: ${each} ${each === setting.tensorParallel ? 'share each layer of a replica' : 'hold a replica'}`,
+      suggestion: `write ${settingText('gpus', gpus - idle)}, or a ${settingText('tensorParallel')} that divides ${gpus}`,
     },
   ];
 }

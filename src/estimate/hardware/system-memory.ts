@@ -120,3 +120,6 @@ export const PROCESSOR: Cluster = {
 /** Whether a name of hardware means none: `cpu`, `none`. */
 export const isProcessorName = (name: string | undefined): boolean =>
   name !== undefined && /^(?:cpu|none)$/i.test(name.trim());
+
+/** Memory of the largest desktops: 4 modules of 48 GB. */
+export const LARGEST_DESKTOP = 192e9;

@@ -36,23 +36,18 @@ export function memoryChanges(
 ): Problem[] {
   const warning = (message: string) =>
     ({ severity: 'warning', message, suggestion: 'allow for it in the answer' }) as const;
-  const { contextParallel = 1, expertParallel = 1 } = given;
+  const { kind = 'training', expertParallel = 1 } = given;
   return present<Problem>([
     ...Object.entries(CHANGES).map(([key, changeOf]) => {
       const message = uncounted.includes(key) ? changeOf(document.value[key]) : undefined;
       return message !== undefined && { ...document.locate([key]), path: key, ...warning(message) };
     }),
-    contextParallel > 1 && {
-      ...placeOf('contextParallel'),
-      ...warning(
-        `context parallelism of ${contextParallel} is not counted: activations need less memory than these figures`,
-      ),
-    },
-    expertParallel > 1 && {
-      ...placeOf('expertParallel'),
-      ...warning(
-        `expert parallelism of ${expertParallel} is not counted: experts need less memory than these figures`,
-      ),
-    },
+    kind !== 'training' &&
+      expertParallel > 1 && {
+        ...placeOf('expertParallel'),
+        ...warning(
+          `expert parallelism of ${expertParallel} is not counted for adapters: experts need less memory than these figures`,
+        ),
+      },
   ]);
 }

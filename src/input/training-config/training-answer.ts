@@ -39,6 +39,7 @@ const USUAL: Partial<Record<RunField, readonly unknown[]>> = {
   pipelineParallel: [1],
   contextParallel: [1],
   expertParallel: [1],
+  expertTensorParallel: [1],
   sequenceParallel: [false],
   offloadOptimizer: [false],
   offloadParameters: [false],

@@ -44,6 +44,8 @@ export interface TrainingRun {
   readonly pipelineParallel?: number;
   readonly contextParallel?: number;
   readonly expertParallel?: number;
+  /** GPUs that share each expert. */
+  readonly expertTensorParallel?: number;
   readonly sequenceParallel?: boolean;
   readonly division?: StateDivision;
   readonly offloadOptimizer?: boolean;
@@ -107,6 +109,7 @@ export const FIELD_TITLES = {
   pipelineParallel: 'pipeline parallelism',
   contextParallel: 'context parallelism',
   expertParallel: 'expert parallelism',
+  expertTensorParallel: 'tensor parallelism of experts',
   sequenceParallel: 'sequence parallelism',
   division: 'division of the state',
   offloadOptimizer: 'optimizer in system memory',

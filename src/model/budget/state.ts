@@ -34,6 +34,10 @@ export interface StateSetting {
   readonly cacheDtype?: CacheDtype;
   /** GPUs that share the heads and channels of each layer; counts the one that keeps most. Default 1. */
   readonly gpus?: number;
+  /**
+   * Tokens that a program keeps of each window beyond it: those that it computes at a time. Default: none, as transformers.
+   */
+  readonly beyondWindows?: number | undefined;
 }
 
 export interface StateBudget {
@@ -69,7 +73,7 @@ interface StateSizes {
 /** State of decoding with sliding windows: a windowed head keeps the keys that the next token sees. */
 export function stateOf(
   model: Layer,
-  { batch, context, dtype, cacheDtype = dtype, gpus = 1 }: StateSetting,
+  { batch, context, dtype, cacheDtype = dtype, gpus = 1, beyondWindows }: StateSetting,
 ): StateBudget {
   const { windows, mambaValues, float32Values, convolutionValues, scanned, onRanks } = keptOn(
     model,
@@ -104,7 +108,10 @@ export function stateOf(
   const keyValueCache = keyValues(
     'key-value cache',
     (cached) =>
-      mul(of.batch, add(...cached.map(({ width, kept }) => mul(width, kept(of.context))))),
+      mul(
+        of.batch,
+        add(...cached.map(({ width, kept }) => mul(width, kept(of.context, beyondWindows)))),
+      ),
     { batch: of.batch, context: of.context, ...cacheInput },
   );
   const perToken = (label: string, which?: (each: CachedValues) => boolean) =>
@@ -175,7 +182,7 @@ interface CachedValues {
   /** Values of one token, or of one compressed entry. */
   readonly width: Expression;
   /** Number of kept tokens, or of compressed entries, in a context. */
-  readonly kept: (context: Input) => Expression;
+  readonly kept: (context: Input, beyond: number | undefined) => Expression;
   readonly window: Window | undefined;
   readonly source: string;
 }
@@ -187,13 +194,22 @@ interface CachedValues {
 export const keptBehind = (window: Window): number =>
   window.rule === 'local' ? reachOf(window) + 1 : reachOf(window);
 
-/** Tokens that a cache keeps, or entries in place of them. */
-export const keptOf = (window: Window | undefined, context: Input): Expression => {
+/**
+ * Tokens that a cache keeps, or entries in place of them.
+ * @param beyond Tokens that a program computes at a time and keeps beside those of a window, all in whole blocks.
+ */
+export const keptOf = (window: Window | undefined, context: Input, beyond?: number): Expression => {
   if (window === undefined) return context;
-  return window.rule === 'compressed'
-    ? floordiv(context, window.tokens)
-    : min(context, keptBehind(window));
+  if (window.rule === 'compressed') return floordiv(context, window.tokens);
+  const tokens =
+    beyond === undefined
+      ? keptBehind(window)
+      : Math.ceil((reachOf(window) + 1 + beyond) / CACHE_PADDING) * CACHE_PADDING;
+  return min(context, tokens);
 };
+
+/** Tokens that a cache of llama.cpp is padded to (src/llama-kv-cache.cpp: n_pad; src/llama-kv-cache-iswa.cpp). */
+const CACHE_PADDING = 256;
 
 const NO_CACHE = 'no layer keeps keys and values';
 
@@ -207,7 +223,7 @@ function cachedValues({ attentions, latents, indexes }: StateSizes, gpus: number
         size === valueSize
           ? mul(2, v({ [`width_${key}`]: size }))
           : add(v({ [`key_width_${key}`]: size }), v({ [`value_width_${key}`]: valueSize })),
-      kept: (context) => keptOf(window, context),
+      kept: (context, beyond) => keptOf(window, context, beyond),
       window,
       source:
         size === valueSize
@@ -218,7 +234,7 @@ function cachedValues({ attentions, latents, indexes }: StateSizes, gpus: number
   const sharedBy = (name: string, widths: ByWindow, source: string): CachedValues[] =>
     [...widths].map(([key, { window, size }]) => ({
       width: v({ [window === undefined ? name : `${name}_${key}`]: size }),
-      kept: (context) => keptOf(window, context),
+      kept: (context, beyond) => keptOf(window, context, beyond),
       window,
       source,
     }));

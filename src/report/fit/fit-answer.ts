@@ -37,6 +37,7 @@ import {
   NO_PEAK,
   prefillLimitText,
   servingText,
+  sharingText,
 } from './fit-serving.js';
 import type { Training } from './fit-training.js';
 import {
@@ -273,11 +274,9 @@ function batchingText({ lengths, batch, wasted, ratio }: BatchingComparison): st
 
 function servingFacts(serving: Serving, { doubts }: FitResult): Fact[] {
   const { setting, contextOrigin, fit, users, remedies, places } = serving;
-  const { context, tensorParallel } = setting;
-  const shared =
-    tensorParallel === 1 || places?.isAsked
-      ? ''
-      : `, ${formatInteger(tensorParallel)} GPUs share each layer`;
+  const { context } = setting;
+  const sharing = sharingText(setting);
+  const shared = sharing === '' || places?.isAsked ? '' : `, ${sharing}`;
   const doubt = doubts.find(({ about }) => about === 'load');
   const missing = remedies.map(servingText);
   const how = {

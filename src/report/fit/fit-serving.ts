@@ -12,6 +12,7 @@ import { counted, present, sentence } from '../../base/text/words.js';
 import type { Fits } from '../../estimate/fit/fits.js';
 import type { ServingRemedy, UnmetRequirement } from '../../estimate/fit/remedies/remedies.js';
 import type { DecodeStep, DecodingLimit, Prefill } from '../../estimate/fit/serving/roofline.js';
+import { sequencesOfGroup } from '../../estimate/fit/serving/serving-axes.js';
 import type { LoadAnswer, ServingLoad } from '../../estimate/fit/serving/throughput/arrivals.js';
 import type { Quantity } from '../../model/budget/figure.js';
 import type { Block, Cell, TableBlock } from '../kit/report.js';
@@ -73,7 +74,7 @@ export function servingBlocks(
     noteOf(
       `${formatSequences(batch, context)}${contextText(contextOrigin)}, weights in ` +
         `${formatText(setting)}, cache in ${dtypeWord(setting.cacheDtype)}, ` +
-        `${setting.tensorParallel === 1 ? 'a replica on each GPU' : `${setting.tensorParallel} GPUs share each layer`}.`,
+        `${sharingText(setting) || 'a replica on each GPU'}.`,
     ),
     memoryTable(setting.cluster.gpu.kind, servingMemory({ setting, fit })),
     ...(fit.withoutRoom === null
@@ -86,9 +87,23 @@ export function servingBlocks(
   ]);
 }
 
+/** How GPUs share a replica: `8 GPUs share each layer, 2 stages`; empty for one GPU. */
+export function sharingText(setting: Serving['setting']): string {
+  const { tensorParallel, dataParallelAttention = 1, expertParallel = 1 } = setting;
+  const { pipelineParallel = 1, contextParallel = 1 } = setting;
+  return present([
+    tensorParallel > 1 && `${formatInteger(tensorParallel)} GPUs share each layer`,
+    dataParallelAttention > 1 && `${formatInteger(dataParallelAttention)} copies of the attention`,
+    expertParallel > 1 && `experts on ${formatInteger(expertParallel)} GPUs`,
+    pipelineParallel > 1 && `${formatInteger(pipelineParallel)} stages`,
+    contextParallel > 1 && `caches in ${formatInteger(contextParallel)} parts`,
+  ]).join(', ');
+}
+
 export function servingMemory({ setting, fit }: Pick<Serving, 'setting' | 'fit'>): UsedMemory {
   const { weightParts, cachePerSequence, state, workspaceParts, total, capacity } = fit;
-  const times = (bytes: number | bigint) => sameBounds(setting.batch * Number(bytes));
+  const sequences = sequencesOfGroup(setting, setting.batch);
+  const times = (bytes: number | bigint) => sameBounds(sequences * Number(bytes));
   return {
     exact: [
       ...weightParts.map(({ bytes }) => ({ part: bytes.label, bytes: sameBounds(bytes.value) })),

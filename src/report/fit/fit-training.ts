@@ -101,12 +101,15 @@ const LOSSES = {
 
 function spreadText(setting: Training['setting']): string {
   const { cluster, tensorParallel, pipelineParallel, sequenceParallel, zero, hybrid } = setting;
-  const replicas = cluster.gpus / (tensorParallel * pipelineParallel);
+  const { contextParallel = 1, expertParallel = 1 } = setting;
+  const replicas = cluster.gpus / (tensorParallel * pipelineParallel * contextParallel);
   const parts = [
     counted(replicas, 'replica'),
     ...(tensorParallel > 1 ? [`tensor parallel ${tensorParallel}`] : []),
     ...(sequenceParallel ? ['sequence parallel'] : []),
     ...(pipelineParallel > 1 ? [`${pipelineParallel} pipeline stages`] : []),
+    ...(contextParallel > 1 ? [`context parallel ${contextParallel}`] : []),
+    ...(expertParallel > 1 ? [`expert parallel ${expertParallel}`] : []),
     ...(replicas > 1 || zero > 0 ? [hybrid ? 'HSDP' : `ZeRO-${zero}`] : []),
   ];
   return parts.join(', ');
@@ -317,11 +320,13 @@ function caveats(remedies: readonly Remedy[], { cluster: { gpus } }: Training['s
 export const changedSettings = ({
   cluster,
   globalBatchTokens,
+  offload,
   ...flags
 }: Remedy['flags']): SettingValues => ({
   ...(cluster?.machine !== undefined && { gpu: cluster.machine }),
   ...(cluster && { gpus: cluster.gpus }),
   ...(flags as SettingValues),
+  ...(offload && { offload: offload.part }),
   ...(globalBatchTokens !== undefined && { globalBatchTokens }),
 });
 

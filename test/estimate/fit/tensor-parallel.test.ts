@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
+import { nearestDivisors } from '../../../src/estimate/fit/parallelism/divisors.js';
 import {
   collectivesOf,
-  nearestDivisors,
   requireTensorParallel,
 } from '../../../src/estimate/fit/parallelism/parallelism.js';
 import { loadFamily } from '../../../src/model/architecture/families.js';

@@ -268,6 +268,28 @@ export const MODELS_AND_SERVING: readonly FlagRow[] = [
     ['vllm', 'sglang', 'trtllm', 'megatron', 'speech'],
   ],
   [
+    'expert-parallel',
+    'ep,expert-parallel-size,ep-size,expert-model-parallel-size,expert-parallel-degree,moe-ep-size,experts-parallel',
+    ['vllm', 'sglang', 'trtllm', 'megatron', 'speech'],
+  ],
+  ['expert-parallel=all', 'enable-expert-parallel,enable-ep-moe', ['vllm', 'sglang']],
+  [
+    'expert-tensor-parallel',
+    'expert-tensor-parallel-size,expert-tensor-parallel-degree,etp',
+    ['megatron', 'speech'],
+  ],
+  [
+    'context-parallel',
+    'cp,context-parallel-size,cp-size,context-parallel-degree,decode-context-parallel-size,dcp,dcp-size,' +
+      'ring-attention-size,sequence-parallel-degree',
+    ['vllm', 'sglang', 'megatron', 'axolotl', 'speech'],
+  ],
+  [
+    'dp-attention',
+    'data-parallel-size,dp,dp-size,data-parallel-attention,attention-dp,attn-dp-size',
+    ['vllm', 'sglang', 'trtllm', 'speech'],
+  ],
+  [
     'users',
     'concurrency,concurrent,concurrent-users,parallel,requests,user,clients,max-num-seqs,np,n-parallel,max-concurrency,' +
       'max-concurrent-requests,ollama-num-parallel,num-parallel,num-users,n-users',

@@ -25,16 +25,16 @@ export const WITHOUT_COUNTERPART: readonly FlagRow[] = [
     '<none>',
     'cpu-offload-gb=,swap-space=,max-num-batched-tokens=,num-gpu-blocks-override=,' +
       'enable-prefix-caching,no-enable-prefix-caching,' +
-      'data-parallel-size=,dp=,data-parallel-size-local=,enable-expert-parallel,expert-parallel-size=,ep=,' +
+      'data-parallel-size-local=,' +
       'enable-lora,max-loras=,max-lora-rank=,lora-modules=,speculative-config=,num-lookahead-slots=,' +
       'max-num-partial-prefills=,long-prefill-token-threshold=,hf-overrides=,rope-theta=,limit-mm-per-prompt=,' +
-      'max-seq-len-to-capture=,kv-transfer-config=,kv-offloading-size=,cpu-offload=,decode-context-parallel-size=,' +
+      'max-seq-len-to-capture=,kv-transfer-config=,kv-offloading-size=,cpu-offload=,' +
       'quantization-param-path=,calculate-kv-scales,num-scheduler-steps=,max-logprobs=',
     ['vllm'],
   ],
   [
     '<none>',
-    'chunked-prefill-size=,max-prefill-tokens=,dp-size=,ep-size=,enable-dp-attention,' +
+    'chunked-prefill-size=,max-prefill-tokens=,enable-dp-attention,' +
       'speculative-algorithm=,speculative-algo=,speculative-num-steps=,speculative-eagle-topk=,page-size=,' +
       'schedule-conservativeness=,cuda-graph-max-bs=,disable-radix-cache,enable-mixed-chunk,nnodes,max-queued-requests=,' +
       'enable-hierarchical-cache,hicache-ratio=,moe-a2a-backend=',
@@ -65,8 +65,8 @@ export const WITHOUT_COUNTERPART: readonly FlagRow[] = [
   [
     '<none>',
     'offload-optimizer,offload-param,offload-optimizer-device=,offload-param-device=,fsdp-offload-params,cpu-offload,' +
-      'num-nodes=,num-machines=,zero3-init-flag,offload,zero-hpz-partition-size=,context-parallel-size=,cp=,cp-size=,' +
-      'expert-model-parallel-size=,num-layers-per-virtual-pipeline-stage=,num-virtual-stages-per-pipeline-rank=,' +
+      'num-nodes=,num-machines=,zero3-init-flag,offload,zero-hpz-partition-size=,' +
+      'num-layers-per-virtual-pipeline-stage=,num-virtual-stages-per-pipeline-rank=,' +
       'recompute-method=,recompute-num-layers=,train-samples=,lr-warmup-samples=,lr-decay-samples=,' +
       'distribute-saved-activations',
     ['deepspeed', 'accelerate', 'megatron'],

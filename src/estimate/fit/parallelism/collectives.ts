@@ -1,6 +1,7 @@
 /** Communication between GPUs in a training step, and its time. */
 
 import { setting } from '../../../base/text/setting.js';
+import { sumOf } from '../../../base/text/words.js';
 import {
   add,
   ceil,
@@ -22,10 +23,17 @@ import type { StepInputs } from '../training/training-fit.js';
 import {
   gradientBytesOf,
   type TrainingFitSetting,
+  tokensOfGpu,
   type ZeroStage,
 } from '../training/training-setting.js';
+import { contextTraffic, expertTraffic } from './exchanges.js';
 import type { Parallelism, Stage } from './parallelism.js';
-import { type CollectiveTraffic, collectivesOf, headCollectives } from './parallelism.js';
+import {
+  type CollectiveTraffic,
+  collectivesOf,
+  expertShards,
+  headCollectives,
+} from './parallelism.js';
 
 /**
  * Link for a collective over a number of GPUs; undefined if unknown. Between machines, each GPU of a group has its own
@@ -44,6 +52,12 @@ export function linkFor(
   if (!within) return { ...network, ways: 1 };
   const ways = Math.max(1, Math.floor(within.gpus / apart));
   return { ...network, ways, bandwidth: Math.min(within.bandwidth, ways * network.bandwidth) };
+}
+
+/** Machines, or groups with one link, that hold a number of neighbouring GPUs. */
+export function machinesFor({ gpu }: Cluster, gpus: number): number {
+  if (gpu.links.some((link) => link.gpus >= gpus)) return 1;
+  return Math.ceil(gpus / Math.max(1, gpu.links[0]?.gpus ?? 1));
 }
 
 /** Error text if no link between the GPUs is known; null if one is known. */
@@ -74,7 +88,8 @@ export const paceOf = (
   turns: isBest ? microBatches : microBatches + pipeline - 1,
 });
 
-interface Traffic {
+/** Time of an exchange, and the link that it takes. */
+export interface Traffic {
   readonly seconds: Quantity;
   readonly link: GroupLink;
 }
@@ -85,6 +100,8 @@ export function communicationSeconds(situation: StepInputs, pace: CommunicationP
   const traffic = situation.stages.flatMap((stage) => {
     const all = [
       tensorTraffic(situation, stage, pace),
+      expertTraffic(situation, stage, pace),
+      contextTraffic(situation, stage, pace),
       replicaTraffic(situation, stage, pace),
       copiesTraffic(situation, stage, pace),
       pipelineTraffic(situation, pace),
@@ -127,7 +144,7 @@ function sumByLink(traffic: readonly Traffic[]): Quantity[] {
 }
 
 /** Time of an exchange: its bytes at the reached share of the link, and a wait for each collective. */
-const waiting = (link: GroupLink, { efficiency }: CommunicationPace) =>
+export const waiting = (link: GroupLink, { efficiency }: CommunicationPace) =>
   inputs({
     bandwidth: link.bandwidth,
     link_utilisation: efficiency.linkUtilisation,
@@ -135,7 +152,7 @@ const waiting = (link: GroupLink, { efficiency }: CommunicationPace) =>
     hop_seconds: hopSeconds(efficiency, link),
   });
 
-const reachedRate = ({ bandwidth, link_utilisation }: ReturnType<typeof waiting>) =>
+export const reachedRate = ({ bandwidth, link_utilisation }: ReturnType<typeof waiting>) =>
   mul(bandwidth, link_utilisation);
 
 function tensorTraffic(
@@ -159,7 +176,7 @@ function tensorTraffic(
   const of = inputs({
     turns: pace.turns,
     batch: setting.microBatch,
-    context: setting.context,
+    context: tokensOfGpu(setting),
     bytes: trainingBytes(setting.precision),
     values: inAll('values'),
     tensor,
@@ -228,17 +245,20 @@ const REPLICA_TRAFFIC: Readonly<Record<ZeroStage, ReplicaTraffic>> = {
 };
 
 function replicaTraffic(
-  { setting, parallelism: { tensor, shards: replicas, microBatches } }: StepInputs,
-  { from, to, parameters: { value } }: Stage,
+  { setting, parallelism }: StepInputs,
+  stage: Stage,
   pace: CommunicationPace,
 ): Traffic | undefined {
+  const { tensor, shards: replicas, microBatches } = parallelism;
+  const { from, to } = stage;
+  const value = reducedParameters(stage, parallelism);
   const link = linkFor(setting, tensor * replicas, tensor);
   if (replicas === 1 || link === undefined) return undefined;
   const bytes = trainingBytes(setting.precision);
   const traffic = REPLICA_TRAFFIC[setting.zero];
   const of = inputs({
-    weights: bytes * Number(value),
-    gradients: gradientBytesOf(setting) * Number(value),
+    weights: bytes * value,
+    gradients: gradientBytesOf(setting) * value,
     micro_batches: microBatches,
     replicas,
     // Each block, and the layers around the blocks.
@@ -257,19 +277,26 @@ function replicaTraffic(
   return { seconds, link };
 }
 
+/** Parameters of a GPU that other GPUs have too: with expert parallelism, experts can have no copies. */
+function reducedParameters({ parameters, experts = [] }: Stage, parallelism: Parallelism): number {
+  const all = Number(parameters.value);
+  if (expertShards(parallelism) > 1) return all;
+  return all - sumOf(experts, ({ elements, count = 1 }) => count * elements);
+}
+
 /** Gradients between machines that each hold a copy of the state: each GPU reduces its part, over its own link. */
 function copiesTraffic(
-  { setting, parallelism: { tensor, replicas, shards, microBatches } }: StepInputs,
+  { setting, parallelism: { tensor, copies, shards, microBatches } }: StepInputs,
   { from, to, parameters: { value } }: Stage,
   pace: CommunicationPace,
 ): Traffic | undefined {
-  const link = linkFor(setting, tensor * replicas, tensor * shards);
-  if (replicas === shards || link === undefined) return undefined;
+  const link = linkFor(setting, tensor * shards * copies, tensor * shards);
+  if (copies === 1 || link === undefined) return undefined;
   const of = inputs({
     gradients: gradientBytesOf(setting) * Number(value),
     micro_batches: microBatches,
     shards,
-    copies: replicas / shards,
+    copies,
     parts: to - from + 1,
   });
   const wait = waiting(link, pace);
@@ -289,11 +316,11 @@ function copiesTraffic(
 }
 
 function pipelineTraffic(
-  { model, setting, parallelism: { tensor, pipeline, replicas } }: StepInputs,
+  { model, setting, parallelism: { tensor, pipeline } }: StepInputs,
   pace: CommunicationPace,
 ): Traffic | undefined {
   // Point-to-point sends, each over the GPU's own link.
-  const gpusInAll = tensor * pipeline * replicas;
+  const gpusInAll = setting.cluster.gpus;
   const link = linkFor(setting, gpusInAll, gpusInAll);
   if (pipeline === 1 || link === undefined) return undefined;
   const of = inputs({
@@ -301,7 +328,7 @@ function pipelineTraffic(
     sends: pipeline > 2 ? 2 : 1,
     turns: pace.turns,
     batch: setting.microBatch,
-    context: setting.context,
+    context: tokensOfGpu(setting),
     bytes: trainingBytes(setting.precision),
     hidden: model.hidden,
     parts: setting.sequenceParallel ? tensor : 1,

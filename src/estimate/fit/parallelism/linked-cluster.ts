@@ -3,7 +3,7 @@
 import type { Cluster } from '../../hardware/gpu.js';
 import { MACHINES } from '../../hardware/machines.js';
 import { withoutLink } from './collectives.js';
-import { MOST_GPUS } from './parallelism.js';
+import { MOST_GPUS } from './divisors.js';
 
 /**
  * Cluster with this number of GPUs: the same one, or machines of the same GPU with a known network. Undefined if no

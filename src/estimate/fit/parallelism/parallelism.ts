@@ -26,12 +26,14 @@ import { primitivesOf } from '../../../model/operations/lower.js';
 import type { Collective, Cut, UnitRun } from '../../../model/operations/primitive.js';
 import { allReduce } from '../../../model/operations/primitive.js';
 import type { TrainingFitSetting } from '../training/training-setting.js';
+import { greatestCommonDivisor, nearestDivisors } from './divisors.js';
+import { expertParallelismOf, expertsIn, requireContextParallel } from './model-axes.js';
 
 // Tensor parallelism: the possible numbers of GPUs, their share of each layer, and their communication.
 
 // Cuts of tensors under tensor parallelism, in training and in serving. As in Megatron-LM (arXiv 1909.08053), products
 // that read the residual stream are cut by outputs, products that write to it by inputs. Attention is cut by heads, the
-// vocabulary by rows, the state space by channels. Each GPU has its part of every expert: there is no expert
+// vocabulary by rows, the state space by channels. Each GPU has its part of every expert, or of some experts with expert
 // parallelism. A product outside such a pair, such as the fusion of the hybrid model, is cut by outputs, followed by an
 // all-gather.
 //
@@ -115,9 +117,6 @@ function partOf(
   }
 }
 
-/** Largest number of GPUs to suggest. */
-export const MOST_GPUS = 65_536;
-
 /** Counts that the number of GPUs must divide. */
 const divisibleIn = memoized((model: Layer) =>
   [...tensorCuts(model).values()].flatMap(({ runs, of }) =>
@@ -136,26 +135,6 @@ export function requireTensorParallel(model: Layer, gpus: number): void {
     `${setting('tensorParallel')}: ${formatInteger(gpus)} GPUs cannot share the ${formatInteger(bad.count)} ${bad.unit} of ${bad.of} equally`,
     `write ${nearestDivisors(common, gpus).join(' or ')}`,
   );
-}
-
-function greatestCommonDivisor(a: number, b: number): number {
-  return b === 0 ? a : greatestCommonDivisor(b, a % b);
-}
-
-/** Divisors of `of` nearest to `to`, from below and from above. */
-export function nearestDivisors(of: number, to: number): number[] {
-  const divides = (value: number) => of % value === 0;
-  let below = Math.min(of, to);
-  while (below > 1 && !divides(below)) below--;
-  const above = of > to ? firstFrom(to, of, divides) : undefined;
-  return above === undefined || above === below ? [below] : [below, above];
-}
-
-function firstFrom(from: number, to: number, isFound: (value: number) => boolean) {
-  // Larger divisors are never suggested.
-  const last = Math.min(to, MOST_GPUS);
-  for (let value = from; value <= last; value++) if (isFound(value)) return value;
-  return undefined;
 }
 
 /** Communication between GPUs that share layers, in one pass. */
@@ -206,10 +185,18 @@ export const headCollectives = (head: ProjectionLayer): LayerCollectives => ({
 export interface Parallelism {
   readonly tensor: number;
   readonly pipeline: number;
-  /** Model replicas: gpus / (tensor · pipeline). */
+  /** GPUs that each have a part of every sequence. */
+  readonly context: number;
+  /** GPUs that each have some of the experts. */
+  readonly expert: number;
+  /** GPUs that share each expert. */
+  readonly expertTensor: number;
+  /** Model replicas: gpus / (tensor · pipeline · context). */
   readonly replicas: number;
-  /** Replicas that divide the state: all, or those of one machine. */
+  /** GPUs with the same weights that divide the state: those of all replicas, or of one machine. */
   readonly shards: number;
+  /** Copies of the state: replicas · context / shards. */
+  readonly copies: number;
   /** Micro-batches per replica in an optimizer step. */
   readonly microBatches: number;
 }
@@ -217,18 +204,13 @@ export interface Parallelism {
 /** @throws UserError when the GPUs, blocks or layers cannot be divided as requested. */
 export function parallelismOf(model: LanguageModel, asked: TrainingFitSetting): Parallelism {
   const { cluster, tensorParallel: tensor, pipelineParallel: pipeline } = asked;
+  const context = asked.contextParallel ?? 1;
   requirePositions(asked.context, model.positions);
-  const { gpus } = cluster;
-  if (gpus % (tensor * pipeline) !== 0) {
-    const isTensor = gpus % tensor !== 0;
-    const [name, value, left] = isTensor
-      ? (['tensorParallel', tensor, gpus] as const)
-      : (['pipelineParallel', pipeline, gpus / tensor] as const);
-    throw usageError(
-      `${setting(name)}: ${formatInteger(value)} does not divide ${counted(left, 'GPU')}`,
-      `write ${nearestDivisors(left, value).join(' or ')}`,
-    );
-  }
+  const holders = holdersOf(cluster.gpus, [
+    ['tensorParallel', tensor],
+    ['pipelineParallel', pipeline],
+    ['contextParallel', context],
+  ]);
   if (pipeline > model.blocks.length) {
     throw usageError(
       `${setting('pipelineParallel')}: expected at most ${model.blocks.length} stages, one for each block, found ${formatInteger(pipeline)}`,
@@ -236,17 +218,45 @@ export function parallelismOf(model: LanguageModel, asked: TrainingFitSetting): 
     );
   }
   requireTensorParallel(model, tensor);
-  const replicas = gpus / (tensor * pipeline);
-  const { globalBatchTokens, microBatch, context } = asked;
+  requireContextParallel(model, asked);
+  const replicas = holders / context;
+  const experts = expertParallelismOf(model, asked, holders);
+  const { globalBatchTokens, microBatch } = asked;
   const microBatches =
     globalBatchTokens === undefined
       ? pipeline
-      : Math.max(1, Math.round(globalBatchTokens / (microBatch * context * replicas)));
-  const shards = asked.hybrid ? shardsOf(cluster, tensor, replicas) : replicas;
-  return { tensor, pipeline, replicas, shards, microBatches };
+      : Math.max(1, Math.round(globalBatchTokens / (microBatch * asked.context * replicas)));
+  const shards = asked.hybrid ? shardsOf(cluster, tensor, holders) : holders;
+  const copies = holders / shards;
+  return { tensor, pipeline, context, ...experts, replicas, shards, copies, microBatches };
 }
 
-/** Most replicas on a machine that divide all replicas. */
+/**
+ * GPUs that hold the same weights, with all of their sequences or a part of each.
+ * @throws UserError when the degrees do not divide the GPUs.
+ */
+function holdersOf(
+  gpus: number,
+  degrees: readonly (readonly [
+    'tensorParallel' | 'pipelineParallel' | 'contextParallel',
+    number,
+  ])[],
+): number {
+  let left = gpus;
+  for (const [name, value] of degrees) {
+    if (left % value !== 0) {
+      throw usageError(
+        `${setting(name)}: ${formatInteger(value)} does not divide ${counted(left, 'GPU')}`,
+        `write ${nearestDivisors(left, value).join(' or ')}`,
+      );
+    }
+    // GPUs with parts of a sequence hold the same weights.
+    if (name !== 'contextParallel') left /= value;
+  }
+  return left;
+}
+
+/** Most GPUs with the same weights on a machine that divide all of them. */
 function shardsOf(
   { gpu }: TrainingFitSetting['cluster'],
   tensor: number,
@@ -258,6 +268,13 @@ function shardsOf(
   return 1;
 }
 
+/** GPUs with the same weights, which can divide the state. */
+export const dividersOf = ({ shards, copies }: Parallelism): number => shards * copies;
+
+/** GPUs with the same experts that divide their state. */
+export const expertShards = ({ shards, tensor, expert, expertTensor }: Parallelism): number =>
+  Math.max(1, Math.floor((shards * tensor) / expertTensor / expert));
+
 /** Consecutive blocks; the first and last stages also have the layers before and after all blocks. */
 export interface Stage {
   readonly stage: number;
@@ -267,6 +284,8 @@ export interface Stage {
   readonly to: number;
   /** The part of each trained parameter on one GPU; equal ones together. */
   readonly trained: readonly Trained[];
+  /** Those of `trained` that are routed experts, if GPUs divide the experts; their state has fewer copies. */
+  readonly experts?: readonly Trained[];
   /** Number of trained parameters. */
   readonly tensors: number;
   /** Weights that are not trained, on one GPU; without it, all are trained. */
@@ -280,9 +299,15 @@ export interface Stage {
 
 /** Blocks in stages of nearly equal size. Each stage holds the shared layers that its blocks use. */
 export const pipelineStages: (model: LanguageModel, spread: Spread) => readonly Stage[] =
-  memoizedBy(({ tensor, pipeline }) => `${tensor} ${pipeline}`, spreadOver);
+  memoizedBy((spread) => `${sharingKey(spread)} ${spread.pipeline}`, spreadOver);
 
-type Spread = Pick<Parallelism, 'tensor' | 'pipeline'>;
+/** Cuts of the tensors: of all, and of experts. */
+export type Sharing = Pick<Parallelism, 'tensor' | 'expert' | 'expertTensor'>;
+
+type Spread = Sharing & Pick<Parallelism, 'pipeline'>;
+
+const sharingKey = ({ tensor, expert, expertTensor }: Sharing): string =>
+  `${tensor} ${expert} ${expertTensor}`;
 
 /** Equal parameters with their cut for tensor parallelism. */
 interface SharedParam {
@@ -290,11 +315,13 @@ interface SharedParam {
   readonly count: number;
   readonly role: ReturnType<typeof roleOf>;
   readonly cut: Cut | undefined;
+  readonly isExpert: boolean;
 }
 
-function spreadOver(model: LanguageModel, { tensor, pipeline }: Spread): Stage[] {
+function spreadOver(model: LanguageModel, spread: Spread): Stage[] {
+  const { expert, pipeline } = spread;
   const shares = sharesOf(model);
-  const { trainedOf, blockSizes } = perGpuOf(model, tensor);
+  const { trainedOf, blockSizes } = perGpuOf(model, spread);
   return Array.from({ length: pipeline }, (_, stage) => {
     const border = (index: number) => Math.floor((model.blocks.length * index) / pipeline);
     const [from, to] = [border(stage), border(stage + 1)];
@@ -310,8 +337,11 @@ function spreadOver(model: LanguageModel, { tensor, pipeline }: Spread): Stage[]
       from,
       to,
       trained: parameters.map(trainedOf),
+      ...(expert > 1 && {
+        experts: parameters.filter(({ isExpert }) => isExpert).map(trainedOf),
+      }),
       tensors: sumOf(parameters, ({ count }) => count),
-      parameters: parametersFigure(parameters, tensor),
+      parameters: parametersFigure(parameters, spread),
       buffers,
       largestBlock: Math.max(...blockSizes.slice(from, to)),
     };
@@ -321,11 +351,14 @@ function spreadOver(model: LanguageModel, { tensor, pipeline }: Spread): Stage[]
 /** Parameters of a model, cached because a search spreads the same ones repeatedly. */
 const sharesOf = memoized((model: LanguageModel): ReadonlyMap<Param, SharedParam> => {
   const cuts = tensorCuts(model);
+  const experts = expertsIn(model);
   const parameters = countedTensors(model).filter(({ tensor: { role } }) => role === 'parameter');
   return new Map(
     parameters.map(({ tensor, count }) => {
+      const { elements } = tensor;
       const role = roleOf(model, tensor);
-      return [tensor, { elements: tensor.elements, count, role, cut: cuts.get(tensor) }];
+      const isExpert = experts.has(tensor);
+      return [tensor, { elements, count, role, cut: cuts.get(tensor), isExpert }];
     }),
   );
 });
@@ -338,26 +371,38 @@ interface PerGpu {
   readonly blockSizes: readonly number[];
 }
 
-const perGpuOf = memoizedBy((gpus: number) => gpus, findPerGpu);
+const perGpuOf = memoizedBy(sharingKey, findPerGpu);
 
-function findPerGpu(model: LanguageModel, gpus: number): PerGpu {
+function findPerGpu(model: LanguageModel, sharing: Sharing): PerGpu {
   const shares = sharesOf(model);
   const trained = new Map<SharedParam, Trained>();
-  for (const share of shares.values()) {
-    const { count, role } = share;
-    trained.set(share, { elements: ofGpu(share, gpus), count, ...role });
-  }
+  for (const share of shares.values()) trained.set(share, trainedOn(share, sharing));
   const trainedOf = (share: SharedParam) => trained.get(share) as Trained;
   const sizeOf = (block: Layer) =>
     countedTensors(block).reduce((sum, { tensor, count }) => {
       const share = shares.get(tensor);
-      return share ? sum + count * trainedOf(share).elements : sum;
+      const parts = share?.isExpert ? sharing.expert : 1;
+      return share ? sum + (count * ofGpu(share, sharing)) / parts : sum;
     }, 0);
   return { trainedOf, blockSizes: model.blocks.map(sizeOf) };
 }
 
-const ofGpu = ({ elements, cut }: SharedParam, gpus: number): number =>
-  elementsPerGpu(elements, cut, gpus);
+/** The part of a parameter on a GPU: with expert parallelism fewer experts, or a part of their stack. */
+function trainedOn(share: SharedParam, sharing: Sharing): Trained {
+  const { count, role, isExpert } = share;
+  const elements = ofGpu(share, sharing);
+  const parts = isExpert ? sharing.expert : 1;
+  if (parts === 1) return { elements, count, ...role };
+  if (count % parts === 0) return { elements, count: count / parts, ...role };
+  const { matrices } = role;
+  return {
+    ...{ elements: elements / parts, count, ...role },
+    ...(matrices !== undefined && { matrices: matrices / parts }),
+  };
+}
+
+const ofGpu = ({ elements, cut, isExpert }: SharedParam, sharing: Sharing): number =>
+  elementsPerGpu(elements, cut, isExpert ? sharing.expertTensor : sharing.tensor);
 
 const countedSum = (all: readonly SharedParam[], of: (each: SharedParam) => number): number =>
   sumOf(all, (each) => each.count * of(each));
@@ -380,9 +425,13 @@ export function distinctTensors(layers: readonly Layer[]): readonly OwnedTensor[
   return [...distinct.values()];
 }
 
-function parametersFigure(trained: readonly SharedParam[], gpus: number): Figure {
+function parametersFigure(all: readonly SharedParam[], sharing: Sharing): Figure {
   const elements = ({ elements }: SharedParam) => elements;
-  if (gpus === 1) {
+  const { tensor: gpus, expert } = sharing;
+  const isApart = expert > 1;
+  const experts = all.filter(({ isExpert }) => isApart && isExpert);
+  const trained = isApart ? all.filter(({ isExpert }) => !isExpert) : all;
+  if (gpus === 1 && !isApart) {
     return figure({
       label: 'parameters of a GPU',
       unit: 'parameters',
@@ -392,7 +441,7 @@ function parametersFigure(trained: readonly SharedParam[], gpus: number): Figure
   }
   const cut = trained.filter((each) => each.cut !== undefined);
   const isShared = ({ cut }: SharedParam) => cut?.runs.every(isDealtEqually);
-  const { whole, shared, vocabulary_rows } = inputs({
+  const { whole, shared, vocabulary_rows, of_experts } = inputs({
     whole: countedSum(
       trained.filter((each) => each.cut === undefined),
       elements,
@@ -400,15 +449,23 @@ function parametersFigure(trained: readonly SharedParam[], gpus: number): Figure
     shared: countedSum(cut.filter(isShared), elements),
     vocabulary_rows: countedSum(
       cut.filter((each) => !isShared(each)),
-      (each) => ofGpu(each, gpus),
+      (each) => ofGpu(each, sharing),
     ),
+    of_experts: countedSum(experts, (each) => ofGpu(each, sharing)),
   });
+  const divided = gpus === 1 ? shared : div(shared, v({ tensor: gpus }));
   return figure({
     label: 'parameters of a GPU',
     unit: 'parameters',
-    formula: add(whole, div(shared, v({ tensor: gpus })), vocabulary_rows),
+    formula: add(
+      whole,
+      divided,
+      vocabulary_rows,
+      ...(isApart ? [div(of_experts, v({ expert }))] : []),
+    ),
     source:
       'products by columns and rows, heads, channels and the padded vocabulary are divided; norms, routers, ' +
-      'tables and low-rank parts are not (arXiv 1909.08053)',
+      'tables and low-rank parts are not (arXiv 1909.08053)' +
+      (isApart ? '; each GPU has some of the routed experts' : ''),
   });
 }

@@ -14,7 +14,6 @@ import type { PublishedRange } from '../published-range.js';
 import { publishedSpeed } from '../published-range.js';
 import type { Rates } from '../serving/roofline.js';
 import { prefill, secondsOfStep, tokensPerSecond, weightsTerm } from '../serving/roofline.js';
-import { servingMemoryOf } from '../serving/serving-memory.js';
 import type { ServedModel, ServingFitSetting } from '../serving/serving-work.js';
 import { decodeWork, prefillWork, servedModel } from '../serving/serving-work.js';
 import { runtimeSetting } from '../serving/throughput/runtimes.js';
@@ -22,6 +21,7 @@ import { servingRates } from '../serving/throughput/server.js';
 import type { FitVerdict } from '../training/training-fit.js';
 import { memoryVerdict } from '../training/training-memory.js';
 import { improved, proportionalLayers } from './card-layers.js';
+import { MICRO_BATCH, workspacesOf } from './compute-buffers.js';
 import type { LayeredModel, PlaceContent, Placement } from './placed-parts.js';
 import { contentOf, layeredModel } from './placed-parts.js';
 import { COPYING, EXPERTS, shareAt, shareOf } from './system-speed.js';
@@ -121,9 +121,6 @@ const CROSSING_SECONDS = { lower: 0, expected: 40e-6, upper: 200e-6 } as const s
 /** Bytes of a value between layers: float32 (llama.cpp, src/llama-graph.cpp). */
 const VALUE_BYTES = 4;
 
-/** Tokens of a prompt that pass through the layers at a time (llama.cpp, common/common.h: n_ubatch). */
-const MICRO_BATCH = 512;
-
 /** The slowest of the links that each GPU has to all others; null where one has none, or for one GPU. */
 function slowestLink(cards: readonly Pick<Card, 'gpu'>[]): Link | null {
   const links = cards.map(({ gpu }) => gpu.links.findLast(({ gpus }) => gpus >= cards.length));
@@ -135,7 +132,9 @@ function slowestLink(cards: readonly Pick<Card, 'gpu'>[]): Link | null {
 interface Card {
   readonly gpu: Gpu;
   readonly rates: Rates;
+  /** Workspace with the output, and of blocks alone. */
   readonly workspace: Bounds;
+  readonly insideWorkspace: Bounds;
   readonly capacity: Quantity;
 }
 
@@ -158,7 +157,7 @@ function cardsOf(served: ServedModel, setting: ServingFitSetting): Card[] {
         tensorParallel: 1,
         runtime: runtimeSetting({ name: 'llama.cpp' }, gpu, weights.dtype),
       }),
-      workspace: servingMemoryOf(served, gpu)(batch, context).workspace,
+      ...workspacesOf(served, gpu, { batch, context }),
       capacity: capacityOf(gpu),
     };
     known.set(gpu, card);
@@ -176,11 +175,16 @@ export function placesFit(
   wish: PlacesWish,
   isAsked: boolean,
 ): PlacesFit {
-  const served = servedModel(model, { ...setting, tensorParallel: 1 });
+  const served = servedModel(model, {
+    ...{ ...setting, tensorParallel: 1 },
+    // Windows have room for the tokens of a micro-batch (llama.cpp, src/llama-kv-cache-iswa.cpp: size_swa).
+    beyondWindows: MICRO_BATCH,
+  });
   const layered = layeredModel(served, setting.context);
   const serving = { served, layered, setting, cards: cardsOf(served, setting) };
   const placement = placementFor(serving, wish);
   const { gpu, cards: contents, system } = contentOf(layered, placement, setting.batch);
+  const lastWithLayers = contents.findLastIndex(({ blocks }) => blocks > 0);
   const cards = serving.cards.map((card, at): CardFit => {
     const content = contents[at] ?? NO_CONTENT;
     return {
@@ -188,7 +192,7 @@ export function placesFit(
       title: card.gpu.title,
       layers: content.blocks,
       holds: placedBytes(content, setting.batch, 0),
-      memory: cardMemory(card, content),
+      memory: cardMemory(card, content, at === lastWithLayers),
       capacity: card.capacity,
     };
   });
@@ -256,8 +260,12 @@ const placedBytes = (
 });
 
 /** Memory of a GPU: its layers, and a workspace of its own; without layers, programs leave it alone. */
-const cardMemory = ({ workspace }: Card, { bytes, blocks }: PlaceContent): Bounds =>
-  eachBound(workspace, ({ value }) =>
+const cardMemory = (
+  { workspace, insideWorkspace }: Card,
+  { bytes, blocks }: PlaceContent,
+  hasOutput: boolean,
+): Bounds =>
+  eachBound(hasOutput ? workspace : insideWorkspace, ({ value }) =>
     quantity({
       label: 'memory of a GPU',
       unit: 'bytes',

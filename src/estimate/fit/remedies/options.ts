@@ -3,7 +3,11 @@
 import { UserError } from '../../../base/errors.js';
 import { sumOf } from '../../../base/text/words.js';
 import type { LanguageModel } from '../../../model/architecture/layer.js';
-import type { Cluster } from '../../hardware/gpu.js';
+import { countParameters } from '../../../model/budget/parameters.js';
+import { type Cluster, memoryOf } from '../../hardware/gpu.js';
+import { LARGEST_DESKTOP, systemMemory } from '../../hardware/system-memory.js';
+import { canCutSequences, dividedExperts } from '../parallelism/model-axes.js';
+import { hostStateBytes } from '../training/offload.js';
 import { stepTimeOf } from '../training/step-time.js';
 import { fitTrainingMemory, isFitting } from '../training/training-memory.js';
 import type { TrainingFitSetting, ZeroStage } from '../training/training-setting.js';
@@ -31,6 +35,12 @@ export const SHORTEST_CONTEXT = 128;
 /** Tensor parallelism stays within one machine. */
 const MOST_SHARING = 8;
 
+/** Most GPUs that divide the experts of a training (DeepSeek-V3, arXiv 2412.19437, section 3.2). */
+const MOST_EXPERTS = 64;
+
+/** Tokens from which recipes cut sequences (torchtitan, llama3_h100_202412_torchtitan.md, table 2). */
+const LONG_CONTEXT = 32_768;
+
 /** `from` and its doubles up to `to`. */
 const doubled = (from: number, to: number): number[] =>
   from > to ? [] : [from, ...doubled(2 * from, to)];
@@ -51,6 +61,22 @@ const SELECTIVE: SettingChange = {
   flags: { recompute: 'selective' },
 };
 const FULL: SettingChange = { words: 'full recomputation', flags: { recompute: 'full' } };
+
+/** The optimizer in system memory of a usual desktop, where its update runs (ZeRO-Offload). */
+const OFFLOADED: SettingChange = {
+  words: 'the optimizer in system memory',
+  flags: { offload: { part: 'optimizer', memory: systemMemory(null, undefined) } },
+};
+
+/** Whether a desktop has one card, and room for the state: servers have more cards instead. */
+function canOffload(model: LanguageModel, setting: TrainingFitSetting): boolean {
+  const { offload, cluster } = setting;
+  const { gpu, gpus } = cluster;
+  if (offload !== undefined || gpus > 1 || memoryOf(gpu).kind !== 'screen') return false;
+  const { parameters } = countParameters(model);
+  const { upper } = hostStateBytes([{ elements: Number(parameters) }], setting, 'optimizer');
+  return upper.value <= LARGEST_DESKTOP;
+}
 
 type Changes = (setting: TrainingFitSetting, model: LanguageModel) => readonly SettingChange[];
 
@@ -92,6 +118,21 @@ const CHANGES = {
       words: `${stages} pipeline stages`,
       flags: { pipelineParallel: stages },
     })),
+  expert: ({ expertParallel = 1, cluster: { gpus } }, model) =>
+    doubled(2 * expertParallel, Math.min(MOST_EXPERTS, gpus))
+      .filter((expert) => dividedExperts(model) % expert === 0 && dividedExperts(model) > 0)
+      .map((expert) => ({
+        words: `expert parallelism of ${expert}`,
+        flags: { expertParallel: expert },
+      })),
+  ring: ({ contextParallel = 1, context, attention, cluster: { gpus } }, model) =>
+    attention === 'plain' || context < LONG_CONTEXT || !canCutSequences(model)
+      ? []
+      : doubled(2 * contextParallel, Math.min(MOST_SHARING, gpus)).map((ring) => ({
+          words: `context parallelism of ${ring}`,
+          flags: { contextParallel: ring },
+        })),
+  offload: (setting, model) => (canOffload(model, setting) ? [OFFLOADED] : []),
   optimizer: ({ optimizer }) =>
     optimizer === 'adamw' ? [{ words: 'AdamW in 8 bits', flags: { optimizer: 'adamw-8bit' } }] : [],
   context: ({ context }) =>
@@ -106,7 +147,10 @@ export type ChangeGroupName = keyof typeof CHANGES;
 export const CHANGING: readonly ChangeGroupName[] = ['optimizer', 'context'];
 
 /** Levers without a monotonic saving: a larger value leaves fewer replicas to divide state among. */
-const SPREADING: readonly ChangeGroupName[] = ['tensor', 'pipeline'];
+const SPREADING: readonly ChangeGroupName[] = ['tensor', 'pipeline', 'expert', 'ring'];
+
+/** Ways that are moved together: further ones make a search long, and few programs combine more. */
+const MOST_SPREADING = 2;
 
 /** Levers with at least one possible change. */
 export const changeGroupsOf = (setting: TrainingFitSetting, model: LanguageModel): ChangeGroup[] =>
@@ -278,15 +322,20 @@ function spreadsOf(levers: readonly ChangeGroup[]): SettingChanges[] {
   const ways = levers
     .filter(({ name }) => SPREADING.includes(name))
     .reduce<SettingChanges[]>(
-      (all, { changes }) => all.flatMap((way) => [way, ...changes.map((each) => [...way, each])]),
+      (all, { changes }) =>
+        all.flatMap((way) =>
+          way.length === MOST_SPREADING ? [way] : [way, ...changes.map((each) => [...way, each])],
+        ),
       [[]],
     );
   return ways.sort((a, b) => a.length - b.length || gpusOf(a) - gpusOf(b));
 }
 
 const gpusOf = (spread: SettingChanges): number => {
-  const { tensorParallel = 1, pipelineParallel = 1 } = flagsOf(spread);
-  return tensorParallel * pipelineParallel;
+  const flags = flagsOf(spread);
+  const { tensorParallel = 1, pipelineParallel = 1 } = flags;
+  const { expertParallel = 1, contextParallel = 1 } = flags;
+  return tensorParallel * pipelineParallel * expertParallel * contextParallel;
 };
 
 /** Other levers. Tensor parallelism includes sequence parallelism, so that lever is dropped. */

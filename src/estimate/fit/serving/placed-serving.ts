@@ -11,6 +11,7 @@ import { linkedCluster, mostSharing } from '../parallelism/linked-cluster.js';
 import type { FitVerdict } from '../training/training-fit.js';
 import { memoryVerdict } from '../training/training-memory.js';
 import { weightLayout } from './quantized.js';
+import { gpusOfReplica, type ServingAxes } from './serving-axes.js';
 import { servingMemoryOf } from './serving-memory.js';
 import type { ServingFitSetting } from './serving-work.js';
 
@@ -50,11 +51,9 @@ export function requireGpus(tensorParallel: number, { gpus }: Cluster): void {
 }
 
 /** Replicas of the model on all GPUs. */
-export const replicasOf = ({
-  cluster,
-  tensorParallel,
-}: Pick<ServingFitSetting, 'cluster' | 'tensorParallel'>): number =>
-  Math.floor(cluster.gpus / tensorParallel);
+export const replicasOf = (
+  setting: Pick<ServingFitSetting, 'cluster' | keyof ServingAxes>,
+): number => Math.floor(setting.cluster.gpus / gpusOfReplica(setting));
 
 /**
  * Serving on the fewest GPUs per layer that fit by the upper bound, or on the most if none fits. Only GPUs with a known

@@ -30,7 +30,9 @@ import { add, ceildiv, div, inputs, mul, v } from '../../../model/budget/express
 import { type Figure, figure, sumFigure } from '../../../model/budget/figure.js';
 import { bufferBytes } from '../../../model/budget/parameters.js';
 import type { Cut } from '../../../model/operations/primitive.js';
+import { dividedExperts } from '../parallelism/model-axes.js';
 import { elementsPerGpu, shareOf, tensorCuts } from '../parallelism/parallelism.js';
+import { type ExpertSharing, shareOfExperts } from './serving-axes.js';
 import {
   type BlockBits,
   bitsOfType,
@@ -53,6 +55,8 @@ export interface WeightLayout {
   readonly lookups: ReadonlySet<Param>;
   /** Tensors of routed experts. */
   readonly experts: ReadonlySet<Param>;
+  /** Number of experts that all mixtures can be divided by; 0 without experts. */
+  readonly expertCount: number;
   readonly quantised: ReadonlyMap<Param, QuantizedMatrix>;
   /** Embedding and head, which GGUF quantises; a tied weight counts as a head. */
   readonly tables: ReadonlyMap<Param, 'embedding' | 'head'>;
@@ -79,6 +83,7 @@ export const weightLayout: (model: LanguageModel) => WeightLayout = memoized((mo
     owned: countedTensors(model),
     lookups: new Set(tied ? [] : [embedding.weight]),
     experts: new Set(experts),
+    expertCount: dividedExperts(model),
     quantised: new Map(products),
     tables: new Map([
       [embedding.weight, 'embedding'],
@@ -109,6 +114,7 @@ export function servedWeights(
   format: WeightFormat,
   gpus: number,
   which: (tensor: Param) => boolean = () => true,
+  experts: ExpertSharing = { tensor: gpus, whole: 1 },
 ): ServedWeights {
   const served = layout.owned.filter(({ tensor }) => which(tensor));
   const byComponent = groupBy(
@@ -121,7 +127,7 @@ export function servedWeights(
   );
   const parts = [...byComponent].map(([component, tensors]) => ({
     part: component as string,
-    bytes: componentBytes(COMPONENTS[component], tensors, layout, format, gpus),
+    bytes: componentBytes(COMPONENTS[component], tensors, { layout, format, gpus, experts }),
   }));
   if (bufferValues > 0) parts.push({ part: 'buffers', bytes: bufferBytes(bufferValues) });
   const total = sumFigure(
@@ -143,35 +149,44 @@ export const servedParameters: (model: LanguageModel, format: WeightFormat) => F
   },
 );
 
+/** Form of the weights, and the GPUs that share them. */
+interface ComponentSetting {
+  readonly layout: WeightLayout;
+  readonly format: WeightFormat;
+  readonly gpus: number;
+  readonly experts: ExpertSharing;
+}
+
 /** Bytes of a component; rows of the same length are one input. */
 function componentBytes(
   label: string,
   tensors: readonly OwnedTensor[],
-  layout: WeightLayout,
-  format: WeightFormat,
-  gpus: number,
+  { layout, format, gpus, experts }: ComponentSetting,
 ): Figure {
   const { bits, otherBits, blocks, usual, source } = WEIGHT_DTYPES[format.dtype];
   const rows = new Map<string, CountedRows>();
   let others = 0;
   let storedBits = 0;
-  for (const { tensor, count } of tensors) {
+  for (const { tensor, count: all } of tensors) {
     const cut = layout.cuts.get(tensor);
+    const isExpert = layout.experts.has(tensor);
+    const sharing = isExpert ? experts.tensor : gpus;
+    const count = isExpert ? all * shareOfExperts(layout.expertCount, experts) : all;
     const ofStored = storedBitsOf(tensor, layout, format);
     if (ofStored !== undefined) {
       storedBits +=
-        (count * ofStored * elementsPerGpu(tensor.elements, cut, gpus)) / tensor.elements;
+        (count * ofStored * elementsPerGpu(tensor.elements, cut, sharing)) / tensor.elements;
       continue;
     }
     const isCounted = format.stored === undefined && (usual || blocks);
     const matrix = isCounted ? quantisedMatrix(tensor, layout, blocks !== undefined) : undefined;
-    if (matrix === undefined) others += count * elementsPerGpu(tensor.elements, cut, gpus);
+    if (matrix === undefined) others += count * elementsPerGpu(tensor.elements, cut, sharing);
     else {
-      const { rows: own, length, copies } = matrixOfGpu(matrix, cut, gpus);
+      const { rows: own, length, copies } = matrixOfGpu(matrix, cut, sharing);
       const type = blocks && blockBits(tensor, matrix.length, layout, blocks);
       const name = `rows_of_${length}${type?.suffix ?? ''}`;
       const known = rows.get(name) ?? { length, bits: type?.bits, rows: 0 };
-      rows.set(name, { ...known, rows: known.rows + count * own * copies });
+      rows.set(name, { ...known, rows: known.rows + Math.round(count * own * copies) });
     }
   }
   const perValue = v({ bits });
@@ -186,7 +201,7 @@ function componentBytes(
   };
   const counts = [...rows].map(([name, { rows: count }]) => [name, count] as const);
   const terms = [...rows].map(([name, each]) => mul(v({ [name]: each.rows }), bytesOfRow(each)));
-  const unquantised = div(mul(v({ values: others }), v({ other_bits: otherBits })), 8);
+  const unquantised = div(mul(v({ values: Math.round(others) }), v({ other_bits: otherBits })), 8);
   return figure({
     label: `weights: ${label}`,
     unit: 'bytes',

@@ -45,6 +45,10 @@ export interface Rates {
   readonly link?: GroupLink | undefined;
   /** GPUs that share the layers. */
   readonly gpus: number;
+  /** Link between the GPUs that share the experts; undefined if these share the layers. */
+  readonly expertLink?: GroupLink | undefined;
+  /** GPUs that share the experts, and the machines that they are in; undefined as above. */
+  readonly expertPlaces?: { readonly gpus: number; readonly machines: number } | undefined;
   /** Utilisation for each bound. */
   readonly efficiencies: Efficiencies;
 }
@@ -55,6 +59,8 @@ export interface ExpertGroup {
   readonly expertsPerToken: number;
   /** Bytes of all experts of these layers on one GPU. */
   readonly bytes: number;
+  /** Groups of GPUs whose tokens reach these experts, each with as many; absent: one. */
+  readonly tokens?: number | undefined;
 }
 
 /** Communication and launches of a pass. */
@@ -65,6 +71,13 @@ export interface SharedWork {
   readonly reducedBytes: number;
   /** Sequential kernel launches per pass. */
   readonly launches: number;
+  /** Exchanges of tokens with the GPUs of their experts per pass; absent: none. */
+  readonly exchanges?: number;
+  /**
+   * Bytes of these exchanges per token of a GPU, which sends one copy to each of some places: GPUs, or machines that pass
+   * it on.
+   */
+  readonly exchangedBytes?: (places: number) => number;
 }
 
 /** Work of one GPU in a decoding step: one more token for each sequence. */
@@ -262,7 +275,7 @@ export function prefillTerms(work: PrefillWork, rates: Rates, bound: keyof Bound
       ),
       mul(v({ bandwidth: rates.bandwidth }), ends.memory_utilisation),
     ),
-    links: linksTerm(work, rates, work.tokens, bound),
+    links: linksTerm(work, rates, { tokens: work.tokens, places: promptPlaces(rates) }, bound),
     launches: launchesTerm(work, rates, bound),
   };
 }
@@ -322,7 +335,7 @@ export function decodeTerms(work: DecodeWork, rates: Rates, batch: number, bound
       scores: div(mul(sequences, v({ score_flops: work.scoreFlops })), computed),
       products: div(mul(sequences, v({ flops: work.flops })), computed),
     },
-    links: linksTerm(work, rates, batch, bound),
+    links: linksTerm(work, rates, { tokens: batch, places: rates.expertPlaces?.gpus }, bound),
     launches: launchesTerm(work, rates, bound),
   };
 }
@@ -341,21 +354,25 @@ const expertTerms = (
   { expertGroups }: Pick<DecodeWork, 'expertGroups'>,
   tokens: number,
 ): Expression[] =>
-  expertGroups.map(({ experts, expertsPerToken, bytes }) => {
+  expertGroups.map(({ experts, expertsPerToken, bytes, tokens: groups = 1 }) => {
     const all = v({ [`experts_${expertsPerToken}_of_${experts}_bytes`]: bytes });
-    const missed = exp(mul(v({ tokens }), ln(sub(1, div(expertsPerToken, experts)))));
+    const reaching = groups === 1 ? v({ tokens }) : v({ tokens_of_all_groups: groups * tokens });
+    const missed = exp(mul(reaching, ln(sub(1, div(expertsPerToken, experts)))));
     return expertsPerToken === experts ? all : mul(all, sub(1, missed));
   });
 
 /** A ring sends 2 (n − 1) / n of the reduced bytes (Patarasuk and Yuan, 2009), in 2 (n − 1) steps. */
 function linksTerm(
-  { allReduces, reducedBytes }: SharedWork,
+  work: SharedWork,
   rates: Rates,
-  tokens: number,
+  sending: Sending,
   bound: keyof Bounds,
 ): Expression {
+  const { tokens } = sending;
+  const exchanged = exchangeTerm(work, rates, sending, bound);
+  const { allReduces, reducedBytes } = work;
   const { link } = rates;
-  if (rates.gpus === 1 || link === undefined) return NOTHING;
+  if (rates.gpus === 1 || link === undefined) return exchanged;
   const { link_utilisation, reduce_seconds, hop_seconds } = reached(rates, bound);
   const gpus = v({ gpus: rates.gpus });
   const others = sub(gpus, 1);
@@ -363,6 +380,36 @@ function linksTerm(
   return add(
     div(sent, mul(v({ link_bandwidth: link.bandwidth }), link_utilisation)),
     mul(v({ all_reduces: allReduces }), add(reduce_seconds, mul(others, hop_seconds))),
+    ...(exchanged === NOTHING ? [] : [exchanged]),
+  );
+}
+
+/** Tokens of a GPU, and the places of experts that each of them is sent to. */
+interface Sending {
+  readonly tokens: number;
+  readonly places: number | undefined;
+}
+
+/** Places of the tokens of a prompt: other machines get one copy, and pass it on (DeepEP, normal kernels). */
+export const promptPlaces = ({ expertPlaces }: Pick<Rates, 'expertPlaces'>): number | undefined =>
+  expertPlaces && (expertPlaces.machines > 1 ? expertPlaces.machines : expertPlaces.gpus);
+
+/** Tokens on their way to experts and back: their bytes, and a wait for each exchange (DeepEP). */
+function exchangeTerm(
+  { exchanges, exchangedBytes }: SharedWork,
+  rates: Rates,
+  { tokens, places }: Sending,
+  bound: keyof Bounds,
+): Expression {
+  const { expertLink: link } = rates;
+  if (exchanges === undefined || link === undefined || places === undefined) return NOTHING;
+  const { link_utilisation, reduce_seconds, expert_hop_seconds } = reached(rates, bound);
+  return add(
+    div(
+      mul(v({ tokens }), v({ exchanged_bytes: exchangedBytes?.(places) ?? 0 })),
+      mul(v({ expert_link_bandwidth: link.bandwidth }), link_utilisation),
+    ),
+    mul(v({ exchanges }), add(reduce_seconds, expert_hop_seconds)),
   );
 }
 
@@ -386,7 +433,7 @@ const reached = (rates: Rates, bound: keyof Bounds) => reachedAt(rates)[bound];
 
 const reachedAt = memoized((rates: Rates) => byBound((bound) => inputsAt(rates, bound)));
 
-function inputsAt({ efficiencies, link }: Rates, bound: keyof Bounds) {
+function inputsAt({ efficiencies, link, expertLink }: Rates, bound: keyof Bounds) {
   const efficiency = efficiencies[bound];
   return inputs({
     memory_utilisation: efficiency.memoryUtilisation,
@@ -398,6 +445,7 @@ function inputsAt({ efficiencies, link }: Rates, bound: keyof Bounds) {
     launch_seconds: efficiency.launchSeconds,
     reduce_seconds: efficiency.reduceSeconds,
     hop_seconds: link ? hopSeconds(efficiency, link) : 0,
+    expert_hop_seconds: expertLink ? hopSeconds(efficiency, expertLink) : 0,
   });
 }
 

@@ -4,6 +4,7 @@ import { sumOf } from '../../../base/text/words.js';
 import type { LanguageModel } from '../../../model/architecture/layer.js';
 import type { Param } from '../../../model/architecture/param.js';
 import {
+  countedTensors,
   isRouted,
   memoizedBy,
   outputWidth,
@@ -24,6 +25,7 @@ import {
   roundingBytes,
 } from '../training/gpu-overhead.js';
 import { blockBits, servedWeights, storedBitsOf, weightLayout } from './quantized.js';
+import { expertSharing, gpusOfReplica, sequencesOfGroup, servingStages } from './serving-axes.js';
 import {
   formatKey,
   type SequenceState,
@@ -61,13 +63,15 @@ export function servingMemoryOf(
   served: ServedLayout,
   gpu: Pick<Gpu, 'kind' | 'architecture'>,
 ): (batch: number, context: number) => ServingMemory {
-  const { weights: ofWeights, live, tensors } = onAnyGpu(served.model, served.form);
+  const { weights: ofWeights, live, tensors, stage } = onAnyGpu(served.model, served.form);
   const { parts, total: weights } = ofWeights;
+  const ofStage = { ...served, model: stage };
   const constant = constantParts(served.form, tensors, gpu);
   // A search for the largest batch asks for one context many times.
   const states = new Map<number, SequenceState>();
-  return (batch, context) => {
-    const kept = states.get(context) ?? sequenceState(served, context);
+  return (whole, context) => {
+    const batch = sequencesOfGroup(served.form, whole);
+    const kept = states.get(context) ?? sequenceState(ofStage, context);
     states.set(context, kept);
     const { cache, perToken, state } = kept;
     const workspaceParts = [
@@ -97,12 +101,55 @@ export function servingMemoryOf(
 /** Parts that no GPU changes, once for each format: a table and searches ask for many GPUs. */
 const onAnyGpu = memoizedBy(formatKey, (model: LanguageModel, form) => {
   const layout = weightLayout(model);
+  const stages = form.pipelineParallel ?? 1;
+  const at = fullestStage(model, form);
+  const stage = stages === 1 ? model : (servingStages(model, stages)[at] ?? model);
   return {
-    weights: servedWeights(layout, form.weights, form.tensorParallel),
-    live: liveActivations(model, form),
+    weights: weightsOf(model, form, at),
+    live: liveActivations(stage, form),
     tensors: allottedWeights({ model, form, layout }),
+    stage,
   };
 });
+
+/** Weights on a GPU, of all blocks or of a stage. */
+function weightsOf(model: LanguageModel, form: ServingFormat, at: number) {
+  const stages = form.pipelineParallel ?? 1;
+  const layout = weightLayout(model);
+  const held = stages === 1 ? undefined : tensorsOfStage(model, { stages, at });
+  return servedWeights(
+    layout,
+    form.weights,
+    form.tensorParallel,
+    held && ((tensor) => held.has(tensor)),
+    expertSharing(form),
+  );
+}
+
+/** The stage with the most weights and the largest cache of a token. */
+function fullestStage(model: LanguageModel, form: ServingFormat): number {
+  const stages = form.pipelineParallel ?? 1;
+  if (stages === 1) return 0;
+  const sizes = servingStages(model, stages).map((_, at) =>
+    Number(weightsOf(model, form, at).total.value),
+  );
+  return sizes.indexOf(Math.max(...sizes));
+}
+
+/** Tensors of a stage: its blocks, and what is before or after all blocks. */
+function tensorsOfStage(
+  model: LanguageModel,
+  { stages, at }: { readonly stages: number; readonly at: number },
+): ReadonlySet<Param> {
+  const { embedding, embeddingSteps, norm, head, logitSteps } = model;
+  const blocks = servingStages(model, stages)[at]?.blocks ?? [];
+  const layers = [
+    ...(at === 0 ? [embedding, ...embeddingSteps] : []),
+    ...blocks,
+    ...(at === stages - 1 ? [norm, head, ...logitSteps] : []),
+  ];
+  return new Set(layers.flatMap(countedTensors).map(({ tensor }) => tensor));
+}
 
 function totalOf(
   batch: number,
@@ -134,7 +181,7 @@ function constantParts(
     { part: 'driver context and kernels', bytes: contextBytes(gpu) },
     { part: 'workspace of matrix products', bytes: libraryBytes(gpu) },
     rounding,
-    ...(form.tensorParallel > 1 ? [links] : []),
+    ...(gpusOfReplica(form) > 1 ? [links] : []),
   ];
 }
 

@@ -21,6 +21,7 @@ import { activationsOf } from '../../../model/budget/saved-activations.js';
 import { stateOf } from '../../../model/budget/state.js';
 import type { Cluster } from '../../hardware/gpu.js';
 import { kernelLaunchesOf } from '../efficiency.js';
+import { mixturesBetween, placesOfToken } from '../parallelism/model-axes.js';
 import { collectivesOf, operationsOfRank, ranksThatDiffer } from '../parallelism/parallelism.js';
 import type { WeightLayout } from './quantized.js';
 import { servedWeights, weightLayout } from './quantized.js';
@@ -32,6 +33,7 @@ import type {
   PrefillWork,
   SharedWork,
 } from './roofline.js';
+import { axesKey, expertSharing, type ServingAxes } from './serving-axes.js';
 import type { RuntimeSetting } from './throughput/runtimes.js';
 import type { WeightFormat } from './weight-types.js';
 import { WEIGHT_DTYPES } from './weight-types.js';
@@ -44,7 +46,7 @@ export interface LoadRequest {
   readonly p95Seconds: number;
 }
 
-export interface ServingFitSetting {
+export interface ServingFitSetting extends ServingAxes {
   readonly cluster: Cluster;
   readonly weights: WeightFormat;
   /** Type of keys and values. */
@@ -62,8 +64,6 @@ export interface ServingFitSetting {
   readonly load?: LoadRequest | undefined;
   /** Times that replace the estimates; the token time is of `batch` sequences at a time. */
   readonly measured?: MeasuredSpeed | undefined;
-  /** GPUs that share each layer. @integer @minimum 1 */
-  readonly tensorParallel: number;
   /** Program that serves; absent: the usual one for the weights and the GPU. */
   readonly runtime?: RuntimeSetting | undefined;
   /** Tokens per second that each user of a server needs at least. @real */
@@ -87,15 +87,16 @@ export interface DraftSetting {
 }
 
 /** Settings of serving that do not depend on the load. */
-export type ServingFormat = Pick<
-  ServingFitSetting,
-  'weights' | 'cacheDtype' | 'stateDtype' | 'tensorParallel'
->;
+export interface ServingFormat
+  extends Pick<ServingFitSetting, 'weights' | 'cacheDtype' | 'stateDtype' | keyof ServingAxes> {
+  /** Tokens that the program keeps of each window beyond it; undefined: none. */
+  readonly beyondWindows?: number | undefined;
+}
 
 /** Equal only for formats that are the same. */
 export const formatKey = (form: ServingFormat): string => {
-  const { weights, cacheDtype, stateDtype, tensorParallel } = form;
-  return JSON.stringify([weights, cacheDtype, stateDtype, tensorParallel]);
+  const { weights, cacheDtype, stateDtype, beyondWindows } = form;
+  return JSON.stringify([weights, cacheDtype, stateDtype, axesKey(form), beyondWindows]);
 };
 
 /** Model with its serving data, computed once for many queries. */
@@ -116,16 +117,21 @@ export type ServedLayout = Pick<ServedModel, 'model' | 'form' | 'layout'>;
 
 export function servedModel(model: LanguageModel, form: ServingFormat): ServedModel {
   const layout = weightLayout(model);
+  const experts = expertSharing(form);
   const bytesOf = (which: Parameters<typeof servedWeights>[3]) =>
-    Number(servedWeights(layout, form.weights, form.tensorParallel, which).total.value);
+    Number(servedWeights(layout, form.weights, form.tensorParallel, which, experts).total.value);
   return {
     model,
     work: workOf(model, form.tensorParallel),
     form,
     layout,
     weightBytes: bytesOf((tensor) => !layout.lookups.has(tensor) && !layout.experts.has(tensor)),
-    expertGroups: expertGroupsOf([model], bytesOf),
-    shared: sharedWork(model, valueBytes(form)),
+    expertGroups: expertGroupsOf([model], bytesOf).map((group) => ({
+      ...group,
+      // Tokens of all groups of GPUs reach the experts.
+      ...((form.dataParallelAttention ?? 1) > 1 && { tokens: form.dataParallelAttention }),
+    })),
+    shared: sharedWork(model, form),
   };
 }
 
@@ -149,7 +155,14 @@ export interface SequenceState {
 }
 
 export function sequenceState({ model, form }: ServedLayout, context: number): SequenceState {
-  const setting = { batch: 1, context, gpus: form.tensorParallel };
+  const parts = form.contextParallel ?? 1;
+  // Each GPU has the keys of every so many tokens.
+  const setting = {
+    batch: 1,
+    context: Math.ceil(context / parts),
+    gpus: form.tensorParallel,
+    beyondWindows: form.beyondWindows,
+  };
   const { cacheDtype, stateDtype } = form;
   const caches = stateOf(model, { ...setting, dtype: stateDtype, cacheDtype });
   const states =
@@ -256,11 +269,38 @@ export function expertGroupsOf(
 }
 
 /** All-reduces of a pass. Gathering the logits of one token per sequence is left out. */
-function sharedWork(model: LanguageModel, bytesPerValue: number): SharedWork {
+function sharedWork(model: LanguageModel, form: ServingFormat): SharedWork {
+  const bytesPerValue = valueBytes(form);
   // Rows of a shared embedding are reduced too.
   const { values, times, launches } = passOf(model);
   // An all-reduce counts twice in `values`.
-  return { allReduces: times, reducedBytes: (bytesPerValue * values) / 2, launches };
+  return {
+    allReduces: times,
+    reducedBytes: (bytesPerValue * values) / 2,
+    launches,
+    ...expertExchange(model, form),
+  };
+}
+
+/**
+ * Tokens go to the GPUs of their experts and back where groups of GPUs have sequences of their own. GPUs that share all
+ * sequences reduce the results instead, as without expert parallelism (vLLM, allgather_reducescatter).
+ */
+function expertExchange(
+  model: LanguageModel,
+  form: ServingFormat,
+): Pick<SharedWork, 'exchanges' | 'exchangedBytes'> {
+  if ((form.dataParallelAttention ?? 1) === 1) return {};
+  const mixtures = mixturesBetween(model, { from: 0, to: model.blocks.length });
+  const bytes = valueBytes(form);
+  // Tokens leave in the type of the products, and come back in 16 bits (DeepSeek-V3, arXiv 2412.19437, section 3.4).
+  const dispatch = WEIGHT_DTYPES[form.weights.dtype].bits === 8 ? 1 : bytes;
+  return {
+    exchanges: 2 * sumOf(mixtures, ({ count }) => count),
+    exchangedBytes: (places) =>
+      ((dispatch + bytes) / form.tensorParallel) *
+      sumOf(mixtures, (group) => group.count * group.width * placesOfToken(group, places)),
+  };
 }
 
 const passOf = memoized((model: LanguageModel) => ({

@@ -18,6 +18,7 @@ import { fewestForServing, replicasOf, requireGpus, usersPerReplica } from './pl
 import { servedWeights } from './quantized.js';
 import type { DecodeStep, DecodingLimit, Prefill } from './roofline.js';
 import { decodeStep, prefill, tokensPerSecond } from './roofline.js';
+import { gpusOfReplica, requireAxes, sequencesOfStep } from './serving-axes.js';
 import type { ServingMemory } from './serving-memory.js';
 import { servingMemoryOf } from './serving-memory.js';
 import type { ServingFitSetting } from './serving-work.js';
@@ -102,6 +103,7 @@ const withPublishedSeconds = (prefilled: Prefill) => ({
       : publishedSeconds('prefill', prefilled.seconds.expected.value),
 });
 
+/** All sequences of a replica get a token in a step. */
 function withPublishedSpeed(step: DecodeStep, { cluster, batch }: ServingFitSetting) {
   const speed = tokensPerSecond(step.seconds, batch);
   const published =
@@ -118,8 +120,9 @@ export function fitServing(
   setting: ServingFitSetting,
   draft?: LanguageModel | undefined,
 ): ServingFit {
-  const { cluster, context, batch, prompt, tensorParallel } = setting;
-  requireGpus(tensorParallel, cluster);
+  const { cluster, context, batch, prompt } = setting;
+  requireGpus(gpusOfReplica(setting), cluster);
+  requireAxes(model, setting);
   const served = servedModel(model, setting);
   const memoryAt = servingMemoryOf(served, cluster.gpu);
   const memory = memoryAt(batch, context);
@@ -131,10 +134,12 @@ export function fitServing(
   const isPeakNeeded = setting.load && !isMeasured;
   const peak = isPeakNeeded ? peakFor(cluster.gpu, dtype) : peakIfKnown(cluster.gpu, dtype);
   const rates = servingRates(setting);
-  const unlinked = withoutLink(cluster, tensorParallel);
+  const unlinked = withoutLink(cluster, gpusOfReplica(setting));
   const step =
     measuredStep(measured, batch, batch) ??
-    (unlinked === null ? decodeStep(decodeWork(served, context), rates, batch) : null);
+    (unlinked === null
+      ? decodeStep(decodeWork(served, context), rates, sequencesOfStep(setting, batch))
+      : null);
   const fits = (of: ServingMemory) => of.total.expected.value <= capacity.value;
   const largestBatch = largest(MOST_SEQUENCES, (count) => fits(memoryAt(count, context)));
   const largestContext = largest(model.positions, (tokens) => fits(memoryAt(batch, tokens)));
@@ -146,7 +151,7 @@ export function fitServing(
   return {
     ...memory,
     wholeWeights:
-      tensorParallel === 1
+      gpusOfReplica(setting) === 1
         ? memory.weights
         : servedWeights(served.layout, setting.weights, 1).total,
     capacity,
@@ -200,7 +205,8 @@ function loadOf(
   setting: ServingFitSetting,
   draft: LanguageModel | undefined,
 ): ServingLoad | undefined {
-  const { load, tensorParallel: gpus, measured = {} } = setting;
+  const { load, measured = {} } = setting;
+  const gpus = gpusOfReplica(setting);
   if (load === undefined) return undefined;
   const servers = serversOf(model, { setting, draft });
   if (typeof servers === 'string') return undefined;
@@ -321,7 +327,7 @@ function speedFor(
     decodeStep(
       decodeWork(servedModel(model, setting), setting.context),
       servingRates(setting),
-      batch,
+      sequencesOfStep(setting, batch),
     );
   return { users, each, total, limitedBy: step.limitedBy };
 }

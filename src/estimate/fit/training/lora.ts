@@ -35,7 +35,7 @@ import type { WeightFormat } from '../serving/weight-types.js';
 import { adapterStepIfKnown } from './step-time.js';
 import type { FitVerdict, StageMemory, StepTime, TrainingMemoryFit } from './training-fit.js';
 import { memoryVerdict, stageFit } from './training-memory.js';
-import type { TrainingFitSetting } from './training-setting.js';
+import { type TrainingFitSetting, tokensOfGpu } from './training-setting.js';
 
 /** Rank of the adapters, as in most recipes (PEFT's default is 8, QLoRA's 64). */
 export const LORA_RANK = 16;
@@ -206,7 +206,7 @@ export function fitLora(
     unit: 'bytes',
     formula: mul(
       v({ batch: setting.microBatch }),
-      v({ context: setting.context }),
+      v({ context: tokensOfGpu(setting) }),
       bytes,
       v({ values: perToken }),
     ),
@@ -234,7 +234,11 @@ export function fitLora(
 
 /** Model on each GPU with only its adapters trained. */
 function adapterStage(model: LanguageModel, setting: TrainingFitSetting) {
-  const alone = { ...setting, tensorParallel: 1, pipelineParallel: 1, sequenceParallel: false };
+  const alone = {
+    ...setting,
+    ...{ tensorParallel: 1, pipelineParallel: 1, sequenceParallel: false },
+    ...{ expertParallel: undefined, expertTensorParallel: undefined },
+  };
   const parallelism = parallelismOf(model, alone);
   const rank = rankOf(setting);
   const { trained, perToken } = adaptersOf(model, setting);

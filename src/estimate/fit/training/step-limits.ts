@@ -25,6 +25,7 @@ import { bandwidthOf } from '../../hardware/gpu.js';
 import { boundsOf, byBound, eachBound, NOT_REQUIRED } from '../bounds.js';
 import { kernelLaunchesOf } from '../efficiency.js';
 import type { CommunicationPace } from '../parallelism/collectives.js';
+import { expertsIn } from '../parallelism/model-axes.js';
 import type { TensorParallelCuts } from '../parallelism/parallelism.js';
 import {
   distinctTensors,
@@ -32,6 +33,7 @@ import {
   operationsOfRank,
   type Parallelism,
   ranksThatDiffer,
+  type Sharing,
   type Stage,
   tensorCuts,
 } from '../parallelism/parallelism.js';
@@ -41,7 +43,12 @@ import { expertGroupsOf } from '../serving/serving-work.js';
 import { scoreBytes, scoreSeconds } from './attention-time.js';
 import type { StepInputs } from './training-fit.js';
 import type { TrainingFitSetting } from './training-setting.js';
-import { activationSetting, DIVIDED_FROM, gradientBytesOf } from './training-setting.js';
+import {
+  activationSetting,
+  DIVIDED_FROM,
+  gradientBytesOf,
+  tokensOfGpu,
+} from './training-setting.js';
 
 /** Utilisation of the peak while a GPU computes, with its source. */
 export interface ComputeInputs {
@@ -157,7 +164,10 @@ function flopsOfStages(
       ...(to === model.blocks.length ? [flops(model.head, 'none', rank)] : []),
     ]);
   const ranks = ranksThatDiffer(model.blocks, sharing.gpus);
-  return stages.map((stage) => Math.max(...ranks.map((rank) => ofRank(stage, rank))));
+  // Parts of a sequence are the same work.
+  return stages.map(
+    (stage) => Math.max(...ranks.map((rank) => ofRank(stage, rank))) / parallelism.context,
+  );
 }
 
 /** Passes through a frozen product, as a share of those through a trained one: no gradients of its weight. */
@@ -211,13 +221,14 @@ function memoryOfStage(
     ...activationSetting(setting),
     stage: { from, to, microBatches: 1 },
   });
-  const { computed, lookups, expertGroups } = valuesRead(model, stage, parallelism.tensor);
+  const { computed, lookups, expertGroups } = valuesRead(model, stage, parallelism);
   const read = weightsTerm(
     {
       weightBytes: bytes * computed,
       expertGroups: expertGroups.map((group) => ({ ...group, bytes: bytes * group.bytes })),
     },
-    setting.microBatch * setting.context,
+    // With expert parallelism, tokens of other GPUs reach its experts.
+    setting.microBatch * tokensOfGpu(setting) * parallelism.expert,
   );
   const of = inputs({
     gradient_bytes: gradientBytes,
@@ -276,28 +287,33 @@ interface ValuesRead {
 /** Cache by stage: a stage belongs to one model and one sharing. */
 const known = new WeakMap<Stage, ValuesRead>();
 
-function valuesRead(model: LanguageModel, stage: Stage, gpus: number): ValuesRead {
-  const found = known.get(stage) ?? readIn(model, stage, gpus);
+function valuesRead(model: LanguageModel, stage: Stage, sharing: Sharing): ValuesRead {
+  const found = known.get(stage) ?? readIn(model, stage, sharing);
   known.set(stage, found);
   return found;
 }
 
-function readIn(model: LanguageModel, { from, to, parameters }: Stage, gpus: number): ValuesRead {
+function readIn(
+  model: LanguageModel,
+  { from, to, parameters }: Stage,
+  { tensor: gpus, expert, expertTensor }: Sharing,
+): ValuesRead {
   const cuts = tensorCuts(model);
-  const valuesOf = (tensors: readonly OwnedTensor[]) =>
-    totalSeconds(
-      tensors.map(
-        ({ tensor, count }) => count * elementsPerGpu(tensor.elements, cuts.get(tensor), gpus),
-      ),
-    );
+  const experts = expertsIn(model);
+  const isApart = expert > 1;
+  const valuesOn = ({ tensor, count }: OwnedTensor) =>
+    isApart && experts.has(tensor)
+      ? (count * elementsPerGpu(tensor.elements, cuts.get(tensor), expertTensor)) / expert
+      : count * elementsPerGpu(tensor.elements, cuts.get(tensor), gpus);
+  const valuesOf = (tensors: readonly OwnedTensor[]) => totalSeconds(tensors.map(valuesOn));
   const lookups = valuesOf(lookedUp(model, from === 0, to === model.blocks.length));
   const blocks = model.blocks.slice(from, to);
   const tensors = distinctTensors(blocks);
   const expertGroups = expertGroupsOf(blocks, (which) =>
     valuesOf(tensors.filter(({ tensor }) => which(tensor))),
   );
-  const experts = totalSeconds(expertGroups.map(({ bytes }) => bytes));
-  return { computed: Number(parameters.value) - lookups - experts, lookups, expertGroups };
+  const routed = totalSeconds(expertGroups.map(({ bytes }) => bytes));
+  return { computed: Number(parameters.value) - lookups - routed, lookups, expertGroups };
 }
 
 /** Tensors read by lookup. A tied embedding is read whole by a head of the same stage. */

@@ -16,7 +16,7 @@ import { trainedStateOf } from '../../../model/budget/training-budget.js';
 import { capacityOf } from '../../hardware/gpu.js';
 import { sumBounds } from '../bounds.js';
 import type { Parallelism, Stage } from '../parallelism/parallelism.js';
-import { parallelismOf, pipelineStages } from '../parallelism/parallelism.js';
+import { expertShards, parallelismOf, pipelineStages } from '../parallelism/parallelism.js';
 import { libraryKey } from './gpu-overhead.js';
 import { hostStateBytes } from './offload.js';
 import { optimizerReplicas, updateTemporary } from './step-limits.js';
@@ -78,6 +78,34 @@ export function replicatedState(
   };
 }
 
+/** State of a stage, of which experts have fewer copies than all else. */
+function stageState(
+  setting: TrainingFitSetting,
+  parallelism: Parallelism,
+  { trained, experts }: Stage,
+): TrainedState {
+  const { shards } = parallelism;
+  if (experts === undefined) return replicatedState(trained, { ...setting, shards });
+  const apart = new Set(experts);
+  const others = trained.filter((each) => !apart.has(each));
+  const states = {
+    others: replicatedState(others, { ...setting, shards }),
+    experts: replicatedState(experts, { ...setting, shards: expertShards(parallelism) }),
+  };
+  const sumOfPart = (part: keyof TrainedState) =>
+    sumFigure(
+      part,
+      'bytes',
+      { others: states.others[part], experts: states.experts[part] },
+      `experts: on ${parallelism.expert} GPUs each some; ${states.experts[part].source}`,
+    );
+  return {
+    weights: sumOfPart('weights'),
+    gradients: sumOfPart('gradients'),
+    optimizer: sumOfPart('optimizer'),
+  };
+}
+
 /** A part of the state that is not on a GPU. */
 const inSystemMemory = (label: string): Figure =>
   figure({ label, unit: 'bytes', formula: v({ on_gpus: 0 }), source: 'in system memory' });
@@ -103,7 +131,7 @@ function stageMemory(
   stage: Stage,
 ): StageMemory {
   const { from, to } = stage;
-  const state = replicatedState(stage.trained, { ...setting, ...parallelism });
+  const state = stageState(setting, parallelism, stage);
   const activations = activationsOf(model, keptAt(setting, parallelism, stage));
   const parts = {
     ...state,
@@ -176,8 +204,8 @@ export function isFitting(model: LanguageModel, setting: TrainingFitSetting): bo
   const parallelism = parallelismOf(model, setting);
   const { value: capacity } = capacityOf(setting.cluster.gpu);
   // Quick check: the average weights, gradients and optimizer state per GPU are usually too large already.
-  const { tensor, pipeline } = parallelism;
-  const average = { elements: Math.floor(parameterCount(model) / (tensor * pipeline)) };
+  const { tensor, pipeline, expert } = parallelism;
+  const average = { elements: Math.floor(parameterCount(model) / (tensor * pipeline * expert)) };
   if (
     figureTotal(Object.values(replicatedState([average], { ...setting, ...parallelism }))) >
     capacity

@@ -85,6 +85,12 @@ export interface TrainingFitSetting extends Omit<TrainingSetting, 'batch'> {
   readonly tensorParallel: number;
   /** Stages of consecutive blocks. @integer @minimum 1 */
   readonly pipelineParallel: number;
+  /** GPUs that each hold a part of every sequence (context parallelism); undefined: 1. @integer @minimum 1 */
+  readonly contextParallel?: number | undefined;
+  /** GPUs that each hold some of the experts whole (expert parallelism); undefined: 1. @integer @minimum 1 */
+  readonly expertParallel?: number | undefined;
+  /** GPUs that share each expert; undefined: those that share a layer. @integer @minimum 1 */
+  readonly expertTensorParallel?: number | undefined;
   /** Split the residual stream by tokens among the GPUs that share a layer. */
   readonly sequenceParallel: boolean;
   /** Tokens of an optimizer step; undefined: one micro-batch per pipeline stage. @real */
@@ -114,10 +120,17 @@ export const gradientBytesOf = ({
 }: Pick<TrainingFitSetting, 'precision' | 'convention'>): number =>
   CONVENTIONS[convention].gradientBytes ?? trainingBytes(precision);
 
-/** Activations of one micro-batch of the whole model. */
+/** Tokens of a sequence on a GPU. */
+export const tokensOfGpu = ({
+  context,
+  contextParallel = 1,
+}: Pick<TrainingFitSetting, 'context' | 'contextParallel'>): number =>
+  Math.ceil(context / contextParallel);
+
+/** Activations of one micro-batch of the whole model, on a GPU that has its part of each sequence. */
 export const activationSetting = (setting: TrainingFitSetting): ActivationSetting => ({
   batch: setting.microBatch,
-  context: setting.context,
+  context: tokensOfGpu(setting),
   bytesPerValue: trainingBytes(setting.precision),
   recompute: setting.recompute,
   attention: setting.attention,

@@ -7,7 +7,16 @@ import { sumOf } from '../../../base/text/words.js';
 import type { LanguageModel } from '../../../model/architecture/layer.js';
 import { inputWidth, memoized, outputWidth } from '../../../model/architecture/walk.js';
 import type { Expression } from '../../../model/budget/expression.js';
-import { add, div, inputs, max, min, mul, sub } from '../../../model/budget/expression.js';
+import {
+  add,
+  div,
+  inputs,
+  inputsOf,
+  max,
+  min,
+  mul,
+  sub,
+} from '../../../model/budget/expression.js';
 import type { Bounds } from '../../../model/budget/figure.js';
 import type { ActivationSetting } from '../../../model/budget/kernel-activations.js';
 import { OTHER_PARTS } from '../../../model/budget/kernel-activations.js';
@@ -20,6 +29,7 @@ import {
 } from '../../../model/budget/saved-activations.js';
 import { trainingBytes } from '../../../model/budget/training-budget.js';
 import { boundsOf, byBound, NOT_REQUIRED, sumBounds } from '../bounds.js';
+import { exchangeBuffers } from '../parallelism/exchanges.js';
 import type { Parallelism, Stage } from '../parallelism/parallelism.js';
 import {
   channelBytes,
@@ -32,7 +42,12 @@ import {
 import { optimizerReplicas, updateBytes } from './step-limits.js';
 import type { StageMemory } from './training-fit.js';
 import type { TrainingFitSetting } from './training-setting.js';
-import { activationSetting, DIVIDED_FROM, gradientBytesOf } from './training-setting.js';
+import {
+  activationSetting,
+  DIVIDED_FROM,
+  gradientBytesOf,
+  tokensOfGpu,
+} from './training-setting.js';
 
 export interface WorkspaceContext {
   readonly model: LanguageModel;
@@ -56,16 +71,17 @@ const CONSTANTS = {
   liveParameters: 1e9,
 } as const;
 
-/** One communicator for each kind of parallelism; replicas have two where machines hold copies. */
+/** One communicator for each kind of parallelism; GPUs with the same weights have two where machines hold copies. */
 const communicators: WorkspaceTerm = ({ setting, parallelism }) => {
-  const { tensor, pipeline, replicas, shards } = parallelism;
-  const count = [tensor, pipeline, shards, replicas / shards].filter((gpus) => gpus > 1).length;
+  const { tensor, pipeline, shards, copies, context, expert } = parallelism;
+  const kinds = [tensor, pipeline, shards, copies, context, expert];
+  const count = kinds.filter((gpus) => gpus > 1).length;
   return count === 0 ? undefined : channelBytes(count, setting.cluster.gpu);
 };
 
 /** Copies of gradients for communication with other replicas. */
-const buckets: WorkspaceTerm = ({ setting, parallelism: { replicas }, stage }) => {
-  if (replicas === 1) return undefined;
+const buckets: WorkspaceTerm = ({ setting, parallelism: { shards, copies }, stage }) => {
+  if (shards * copies === 1) return undefined;
   const { bucket, zeroBucket } = CONSTANTS;
   const of = inputs({
     parameters: stage.parameters.value,
@@ -145,6 +161,35 @@ const gathered: WorkspaceTerm = ({ setting, parallelism: { shards: replicas }, s
   );
 };
 
+/** Tokens on their way to experts, and keys of other parts of a sequence. */
+const exchanged: WorkspaceTerm = (situation) => {
+  const { expert, context } = situation.parallelism;
+  if (expert === 1 && context === 1) return undefined;
+  const { tokens, keys, allKeys } = exchangeBuffers(situation);
+  return boundsOf(
+    {
+      label: 'buffers of exchanges',
+      unit: 'bytes',
+      inputs: { ...inputsOf(tokens), ...inputsOf(keys), ...inputsOf(allKeys) },
+    },
+    {
+      lower: NOT_REQUIRED,
+      expected: {
+        formula: add(tokens, mul(2, keys)),
+        source:
+          'tokens for experts before they are kept, of one layer; keys and values of two parts of a sequence, one in ' +
+          'use and one on its way (arXiv 2310.01889)',
+      },
+      upper: {
+        formula: add(mul(4, tokens), mul(3, allKeys)),
+        source:
+          'tokens and results, with room for twice the usual number at some experts; keys and values of the whole ' +
+          'sequence, and their gradients (torchtitan, context_parallel_rotate_method allgather)',
+      },
+    },
+  );
+};
+
 /** Temporary logits, on the last stage only. */
 const loss: WorkspaceTerm = ({ model, setting, parallelism, stage }) =>
   stage.to < model.blocks.length ? undefined : lossBytes(model, setting, parallelism);
@@ -187,7 +232,7 @@ const unfused: WorkspaceTerm = ({ model, setting, kept, memory }) => {
 const small: WorkspaceTerm = ({ setting, stage }) => {
   const of = inputs({
     batch: setting.microBatch,
-    context: setting.context,
+    context: tokensOfGpu(setting),
     tensors: stage.tensors,
   });
   const ids = mul(8, of.batch, of.context);
@@ -317,6 +362,7 @@ const PARTS = {
   communicators,
   buckets,
   gathered,
+  exchanged,
   unfused,
   loss,
   blockGradients,
@@ -398,8 +444,8 @@ function lossBytes(
 }
 
 /** Temporary logits of a loss in float32 that saves its log-softmax. */
-function fullLoss({ microBatch, context }: TrainingFitSetting, vocabulary: number): Bounds {
-  const of = inputs({ batch: microBatch, context, vocabulary });
+function fullLoss(setting: TrainingFitSetting, vocabulary: number): Bounds {
+  const of = inputs({ batch: setting.microBatch, context: tokensOfGpu(setting), vocabulary });
   const logits = mul(4, of.batch, of.context, of.vocabulary);
   return boundsOf(
     { label: 'temporary logits', unit: 'bytes', inputs: of },
@@ -419,8 +465,8 @@ function fullLoss({ microBatch, context }: TrainingFitSetting, vocabulary: numbe
 }
 
 /** Zero, or a copy of the logits in float32 of a program that widens them before the kernel. */
-function fusedLoss({ microBatch, context }: TrainingFitSetting, vocabulary: number): Bounds {
-  const of = inputs({ batch: microBatch, context, vocabulary });
+function fusedLoss(setting: TrainingFitSetting, vocabulary: number): Bounds {
+  const of = inputs({ batch: setting.microBatch, context: tokensOfGpu(setting), vocabulary });
   const inPlace = {
     formula: add(),
     source: 'the gradient is written over the logits (Liger kernel, arXiv 2410.10989)',
@@ -445,7 +491,7 @@ function chunkedLoss(
   vocabulary: number,
   hidden: number,
 ): Bounds {
-  const tokens = setting.microBatch * setting.context;
+  const tokens = setting.microBatch * tokensOfGpu(setting);
   const of = inputs({
     chunk: chunkOf(tokens, vocabulary, hidden),
     vocabulary,

@@ -87,6 +87,7 @@ const ROWS: readonly KeyRow[] = [
   count('pipeline-model-parallel-size', 'pipelineParallel'),
   count('context-parallel-size', 'contextParallel'),
   count('expert-model-parallel-size', 'expertParallel'),
+  count('expert-tensor-parallel-size', 'expertTensorParallel'),
   onOff('sequence-parallel', 'sequenceParallel'),
   given('use-distributed-optimizer', { division: '1' }, ({ division }) =>
     whenTrue(division === '1'),

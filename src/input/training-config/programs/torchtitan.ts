@@ -195,6 +195,7 @@ const ROWS: readonly KeyRow[] = [
   count('parallelism.pipeline_parallel_degree', 'pipelineParallel'),
   count('parallelism.context_parallel_degree', 'contextParallel'),
   count('parallelism.expert_parallel_degree', 'expertParallel'),
+  count('parallelism.expert_tensor_parallel_degree', 'expertTensorParallel'),
   newer('parallelism.enable_sequence_parallel', onOff('', 'sequenceParallel').read),
   meaning(
     'activation_checkpoint.mode',
@@ -259,10 +260,7 @@ export const TORCHTITAN: TrainingProgram = {
       'model.converters',
     ],
     ...['parallelism.enable_async_tensor_parallel', 'parallelism.disable_loss_parallel'],
-    ...[
-      'parallelism.pipeline_parallel_microbatch_size',
-      'parallelism.expert_tensor_parallel_degree',
-    ],
+    'parallelism.pipeline_parallel_microbatch_size',
     ...[
       'optimizer.early_step_in_backward',
       'training.mixed_precision_reduce',
@@ -310,6 +308,9 @@ export const TORCHTITAN: TrainingProgram = {
     ...(isFp8(document) && { fp8: true }),
     // A longer warm-up than the run is cut (components/lr_scheduler.py).
     ...(run.warmupSteps === undefined && { warmupSteps: Math.min(200, run.steps ?? 10_000) }),
+    // Each expert is whole on a GPU unless it says otherwise (job_config.py: expert_tensor_parallel_degree = 1).
+    ...((run.expertParallel ?? 1) > 1 &&
+      run.expertTensorParallel === undefined && { expertTensorParallel: 1 }),
     // Its tensor parallelism always splits the residual stream (models/llama3/infra/parallelize.py).
     ...((run.tensorParallel ?? 1) > 1 &&
       run.sequenceParallel === undefined && { sequenceParallel: true }),

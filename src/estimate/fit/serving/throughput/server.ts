@@ -3,9 +3,10 @@ import type { LanguageModel } from '../../../../model/architecture/layer.js';
 import { capacityOf, computedDtype, peakIfKnown } from '../../../hardware/gpu.js';
 import { largest } from '../../bounds.js';
 import { calibratedShare } from '../../efficiency.js';
-import { withoutLink } from '../../parallelism/collectives.js';
+import { linkFor, machinesFor, withoutLink } from '../../parallelism/collectives.js';
 import type { Rates } from '../roofline.js';
 import { ratesOf } from '../roofline.js';
+import { gpusOfReplica, gpusOfStage, sequencesOfStep } from '../serving-axes.js';
 import { servingMemoryOf } from '../serving-memory.js';
 import type { ServedModel, ServingFitSetting } from '../serving-work.js';
 import { servedModel } from '../serving-work.js';
@@ -37,7 +38,15 @@ export const runtimeOf = ({
 export function servingRates(setting: ServingFitSetting): Rates {
   const { cluster, weights, tensorParallel } = setting;
   const { computes, width } = WEIGHT_DTYPES[weights.dtype];
-  const rates = ratesOf(cluster, tensorParallel, peakIfKnown(cluster.gpu, computes), weights.dtype);
+  const peak = peakIfKnown(cluster.gpu, computes);
+  const stage = gpusOfStage(setting);
+  const rates = {
+    ...ratesOf(cluster, tensorParallel, peak, weights.dtype),
+    ...(stage > tensorParallel && {
+      expertLink: linkFor({ cluster }, stage, stage),
+      expertPlaces: { gpus: stage, machines: machinesFor(cluster, stage) },
+    }),
+  };
   const { name, launching } = runtimeOf(setting);
   const reading = readingShare(name, cluster.gpu, width);
   const isEager = launching === 'eager';
@@ -112,9 +121,9 @@ export function serversOf(model: LanguageModel, question: ServerQuestion): Serve
 
 function newServers(model: LanguageModel, question: ServerQuestion): Servers | NoServer {
   const { setting } = question;
-  const { cluster, tensorParallel, measured } = setting;
+  const { cluster, measured } = setting;
   const isMeasured = measured?.tokenSeconds !== undefined && measured.prefillSeconds !== undefined;
-  if (!isMeasured && withoutLink(cluster, tensorParallel) !== null) return 'no link';
+  if (!isMeasured && withoutLink(cluster, gpusOfReplica(setting)) !== null) return 'no link';
   const room = roomOf(model, question);
   if (room.places === 0) return 'no room';
   const served = servedModel(model, setting);
@@ -124,10 +133,11 @@ function newServers(model: LanguageModel, question: ServerQuestion): Servers | N
     ...requestsOf(question),
     batching: runtimeOf(setting).batching,
     places: room.places,
-    stepTokens: runtimeFacts(runtimeOf(setting).name).stepTokens(cluster.gpu),
+    stepTokens: groupsOf(setting) * runtimeFacts(runtimeOf(setting).name).stepTokens(cluster.gpu),
   };
   const ofBound = modelSeconds(served, question);
-  const stepSeconds = (bound: 'expected' | 'lower') => withMeasured(setting, ofBound(bound));
+  const stepSeconds = (bound: 'expected' | 'lower') =>
+    withMeasured(setting, ofGroups(setting, ofBound(bound)));
   return {
     expected: { ...server, stepSeconds: stepSeconds('expected') },
     limit: { ...server, stepSeconds: stepSeconds('lower') },
@@ -199,6 +209,18 @@ const withDraft =
     return own(prefill, decoding, context) + first + others;
   };
 
+/** Groups of GPUs with sequences of their own. */
+const groupsOf = ({ dataParallelAttention = 1 }: ServingFitSetting): number =>
+  dataParallelAttention;
+
+/** Steps of groups with equal parts of the prompts and sequences, and of stages that each have a part of those at a time. */
+function ofGroups(setting: ServingFitSetting, own: StepSeconds): StepSeconds {
+  const parts = groupsOf(setting) * (setting.pipelineParallel ?? 1);
+  if (parts === 1) return own;
+  return (prefill, decoding, context) =>
+    own(prefill / parts, sequencesOfStep(setting, decoding), context);
+}
+
 /** Steps of which some times were measured: a prompt, a decoding step, or both. */
 const withMeasured =
   ({ measured = {}, prompt }: ServingFitSetting, own: StepSeconds): StepSeconds =>
@@ -221,7 +243,7 @@ function roomOf(model: LanguageModel, question: ServerQuestion) {
   const { name, memoryShare } = runtimeOf(setting);
   const most = Math.min(
     MOST_PLACES,
-    runtimeFacts(name).places(cluster.gpu),
+    groupsOf(setting) * runtimeFacts(name).places(cluster.gpu),
     // Times measured with a batch hold for no more than that.
     measured?.tokenSeconds === undefined ? Number.POSITIVE_INFINITY : batch,
   );

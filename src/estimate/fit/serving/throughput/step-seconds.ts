@@ -7,7 +7,7 @@ import { sumOf } from '../../../../base/text/words.js';
 import type { Bounds } from '../../../../model/budget/figure.js';
 import { realValue } from '../../../../model/budget/figure.js';
 import type { DecodeWork, ExpertGroup, PrefillWork, Rates } from '../roofline.js';
-import { decodeTerms } from '../roofline.js';
+import { decodeTerms, promptPlaces } from '../roofline.js';
 import type { ServedModel } from '../serving-work.js';
 import { decodeWork, prefillWork } from '../serving-work.js';
 import type { StepSeconds } from './simulation.js';
@@ -59,8 +59,8 @@ export interface StepParts {
   readonly promptMoving: number;
   /** Seconds of reading the weights that some tokens need. */
   readonly weights: (tokens: number) => number;
-  /** Seconds of the exchanges between GPUs of some tokens. */
-  readonly links: (tokens: number) => number;
+  /** Seconds of the exchanges between GPUs of some decoded tokens, and of some tokens of prompts. */
+  readonly links: (decoded: number, prefill: number) => number;
   /** Seconds of kernel launches. */
   readonly launches: number;
 }
@@ -83,9 +83,19 @@ export function stepPartsOf(request: RequestWork, rates: Rates, bound: keyof Bou
     weights: (tokens) =>
       read.weightBytes / (bandwidth * weightUtilisation) +
       expertBytesRead(read, tokens) / (bandwidth * expertUtilisation),
-    links,
+    links: (decoded, prefill) =>
+      links(decoded + prefill) - prefill * savedSeconds(read, rates, bound),
     launches,
   };
+}
+
+/** Seconds that a token of a prompt takes less than a decoded one on its way to experts: machines pass it on. */
+function savedSeconds({ exchangedBytes }: PrefillWork, rates: Rates, bound: keyof Bounds): number {
+  const { expertLink, expertPlaces, efficiencies } = rates;
+  const places = promptPlaces(rates);
+  if (!exchangedBytes || !expertLink || !expertPlaces || !places) return 0;
+  const bytes = exchangedBytes(expertPlaces.gpus) - exchangedBytes(places);
+  return bytes / (expertLink.bandwidth * efficiencies[bound].linkUtilisation);
 }
 
 /** Terms of the roofline for one sequence. */
@@ -154,8 +164,11 @@ export const expertBytesRead = (
   tokens: number,
 ): number => sumOf(expertGroups, (group) => group.bytes * shareOfExperts(group, tokens));
 
-const shareOfExperts = ({ experts, expertsPerToken }: ExpertGroup, tokens: number): number =>
-  expertsPerToken === experts ? 1 : 1 - (1 - expertsPerToken / experts) ** tokens;
+const shareOfExperts = (
+  { experts, expertsPerToken, tokens: groups = 1 }: ExpertGroup,
+  tokens: number,
+): number =>
+  expertsPerToken === experts ? 1 : 1 - (1 - expertsPerToken / experts) ** (groups * tokens);
 
 /** How the terms of a step add up. */
 export interface StepForm {
@@ -183,7 +196,7 @@ export const stepSecondsOf =
     const products = decoded * parts.products + prefill * parts.promptProducts;
     const weights = parts.weights(tokens);
     const moving = prefill * parts.promptMoving;
-    const links = parts.links(tokens);
+    const links = parts.links(decoded, prefill);
     if (form.isOverlapped) {
       return Math.max(attention + Math.max(products, weights, moving), links, parts.launches);
     }

@@ -5,6 +5,7 @@ import type { Bounds, Quantity } from '../../../../model/budget/figure.js';
 import { quantity } from '../../../../model/budget/figure.js';
 import { byBound, largest } from '../../bounds.js';
 import { rateOf, stepSeconds } from '../roofline.js';
+import { gpusOfReplica } from '../serving-axes.js';
 import type { ServingFitSetting } from '../serving-work.js';
 import { decodeWork, servedModel } from '../serving-work.js';
 import type { Launching, RuntimeName } from './runtimes.js';
@@ -106,8 +107,8 @@ export function serverThroughput(
   if (typeof servers === 'string') return servers;
   const { setting } = question;
   const runtime = runtimeOf(setting);
-  const { cluster, tensorParallel, minSpeed = USUAL_SPEED } = setting;
-  const replicas = Math.floor(cluster.gpus / tensorParallel);
+  const { cluster, minSpeed = USUAL_SPEED } = setting;
+  const replicas = Math.floor(cluster.gpus / gpusOfReplica(setting));
   const loadOf = (users: number) =>
     serverLoad(servers, { users, replicas, gpus: cluster.gpus, price });
   const runs = new Map<number, Simulated>();
