@@ -23,6 +23,8 @@ export type DescribedWork =
       readonly valueDim: number;
       readonly window?: Window | undefined;
       readonly cached?: number;
+      /** Values of a cached token that a head multiplies in decoding; default: its query and its value. */
+      readonly multiplied?: number;
     }
   /** Scores of an indexer over one key of `headDim` values for each token or entry, which the cache holds. */
   | {
@@ -68,7 +70,8 @@ interface DescribedParts {
   readonly output: number;
   /** Names and shapes of its own tensors: `sinks`. */
   readonly tensors?: Readonly<Record<string, readonly number[]>>;
-  readonly buffers?: readonly Param[];
+  /** Further tensors of its own, with names that do not begin with its path. */
+  readonly held?: readonly Param[];
   readonly parts?: readonly Layer[];
   /** Those of its own tensors that are matrices of a product, with the widths of input and output. */
   readonly products?: Readonly<Record<string, readonly [input: number, output: number]>>;
@@ -78,7 +81,7 @@ interface DescribedParts {
 
 /** @throws TypeError for a product of a tensor that it does not hold. */
 export function described(name: string, given: DescribedParts): Described {
-  const { title, output, tensors = {}, buffers = [], parts = [], products = {} } = given;
+  const { title, output, tensors = {}, held = [], parts = [], products = {} } = given;
   const own = new Map(
     Object.entries(tensors).map(([leaf, shape]) => [leaf, param(`${name}.${leaf}`, shape)]),
   );
@@ -92,7 +95,7 @@ export function described(name: string, given: DescribedParts): Described {
     name,
     ...(given.component && { component: given.component }),
     title,
-    tensors: [...own.values(), ...buffers],
+    tensors: [...own.values(), ...held],
     parts,
     works: [...multiplied, ...(given.works ?? [])],
     output,

@@ -135,6 +135,11 @@ export const FAMILIES = familyLoaders({
   hy_v3: async () => (await import('./models/hy_v3.js')).hyV3,
   laguna: async () => (await import('./models/laguna.js')).laguna,
   deepseek_v4: async () => (await import('./models/deepseek_v4.js')).deepseekV4,
+  axk2: async () => (await import('./models/axk2.js')).axk2,
+  hy_v4: async () => (await import('./models/hy_v4.js')).hyV4,
+  zaya: async () => (await import('./models/zaya.js')).zaya,
+  inkling_text: async () => (await import('./models/inkling_text.js')).inklingText,
+  qwen4_exp_text: async () => (await import('./models/qwen4_exp_text.js')).qwen4ExpText,
   longcat_flash: async () => (await import('./models/longcat_flash.js')).longcatFlash,
   cohere_compass_text: async () =>
     (await import('./models/cohere_compass_text.js')).cohereCompassText,

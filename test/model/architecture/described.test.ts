@@ -56,7 +56,7 @@ describe('types that are described and not run', () => {
     const { total } = stateOf(model, {
       batch: 1,
       context: given.tokens ?? 1,
-      dtype: 'F32',
+      dtype: 'f32',
     });
     expect(Number(total.value)).toBe(given.cache_bytes);
   });
