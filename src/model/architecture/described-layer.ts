@@ -22,7 +22,7 @@ export type DescribedWork =
       readonly headDim: number;
       readonly valueDim: number;
       readonly window?: Window | undefined;
-      readonly cached?: number;
+      readonly cached?: number | undefined;
       /** Values of a cached token that a head multiplies in decoding; default: its query and its value. */
       readonly multiplied?: number;
     }

@@ -140,6 +140,11 @@ export const FAMILIES = familyLoaders({
   zaya: async () => (await import('./models/zaya.js')).zaya,
   inkling_text: async () => (await import('./models/inkling_text.js')).inklingText,
   qwen4_exp_text: async () => (await import('./models/qwen4_exp_text.js')).qwen4ExpText,
+  xlnet: async () => (await import('./models/xlnet.js')).xlnet,
+  xlm: async () => (await import('./models/xlm.js')).xlm,
+  xlstm: async () => (await import('./models/xlstm.js')).xlstm,
+  moshi: async () => (await import('./models/moshi.js')).moshi,
+  cpmant: async () => (await import('./models/cpmant.js')).cpmant,
   longcat_flash: async () => (await import('./models/longcat_flash.js')).longcatFlash,
   cohere_compass_text: async () =>
     (await import('./models/cohere_compass_text.js')).cohereCompassText,

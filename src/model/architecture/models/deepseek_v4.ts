@@ -91,6 +91,8 @@ const schema = transformerDocument('deepseek_v4', {
 
 type Config = z.output<typeof schema>['model'];
 
+const APART = { cached: undefined } as const;
+
 const OF_RATIO: Readonly<Record<string, string>> = { 0: WINDOW, 4: SPARSE, 128: HEAVY };
 
 /** Lists that the class derives, from the keys of published files where these have them. */
@@ -217,7 +219,8 @@ function attentionOf(name: string, config: Config, index: number): Layer {
         : []),
     ],
     works: [
-      seen({ rule: 'sliding', tokens: config.sliding_window }),
+      // The cache of a layer without compressed keys holds keys and values apart, though they are the same.
+      { ...seen({ rule: 'sliding', tokens: config.sliding_window }), ...(rate === 0 && APART) },
       ...(rate > 0 ? [seen(compressed)] : []),
     ],
     output: hidden,
