@@ -28,7 +28,8 @@ function expertWeights(run: ForwardRun, layer: Router, x: Tensor3D): Tensor3D {
   const { tf, weights } = run;
   const products = product(run, x, weights.transposed(layer.weight), layer.bias);
   const logits = layer.softcap === undefined ? products : applySoftcap(tf, products, layer.softcap);
-  if (layer.scoring === 'described') throw describedOnly({ ...layer, title: 'the choice of experts' });
+  if (layer.scoring === 'described')
+    throw describedOnly({ ...layer, title: 'the choice of experts' });
   if (layer.scoring === 'sparseMixer') return sparseMixerWeights(run, layer, logits);
   const scores: Tensor3D = layer.scoring === 'softmax' ? tf.softmax(logits) : tf.sigmoid(logits);
   const selectionScores = layer.correction

@@ -177,10 +177,12 @@ export interface Copy {
 /**
  * Kinds of `config.json` whose code is a copy of a family's.
  * Kimi K2: DeepSeek-V3 under another name, as `kimi_k25` of transformers reads it.
+ * GPT-SW3: GPT-2, whose class transformers builds for it.
  * MiniLLM: github.com/cklxx/mini-llm, model/model_minillm.py, a copy of MiniMind 2 of November 2025.
  */
 export const COPIES = {
   kimi_k2: { family: 'deepseek_v3' },
+  'gpt-sw3': { family: 'gpt2' },
   minillm: {
     family: 'minimind',
     keys: { version: 2, hidden_size: 512, num_hidden_layers: 8 },

@@ -533,10 +533,7 @@ function keptValues({ layers, block }: Variant, context: number): Expression {
   );
   return add(
     ...[...spans].map(([key, { window, size }]) =>
-      mul(
-        v({ [`key_and_value_width_${key}`]: size }),
-        keptOf(window, tokens),
-      ),
+      mul(v({ [`key_and_value_width_${key}`]: size }), keptOf(window, tokens)),
     ),
   );
 }

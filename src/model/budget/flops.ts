@@ -266,7 +266,9 @@ function scoresFormula(
   const queries = sumByWindow(scores, ({ headDim }, heads) => heads * headDim);
   const values = sumByWindow(scores, ({ valueDim }, heads) => heads * valueDim);
   if (!causal) {
-    const entries = [...new Set([...queries.values()].flatMap(({ window }) => compressionOf(window)))];
+    const entries = [
+      ...new Set([...queries.values()].flatMap(({ window }) => compressionOf(window))),
+    ];
     const terms = [undefined, ...entries].map((compression) => {
       const widthOf = (sums: typeof queries) =>
         sumOf(sums.values(), ({ window, size }) =>

@@ -198,11 +198,7 @@ export const keptOf = (window: Window | undefined, context: Input): Expression =
 const NO_CACHE = 'no layer keeps keys and values';
 
 /** Cached values on one of the GPUs that share the heads. */
-function cachedValues(
-  { attentions, latents, indexes }: StateSizes,
-  gpus: number,
-  rank: number,
-) {
+function cachedValues({ attentions, latents, indexes }: StateSizes, gpus: number, rank: number) {
   const values = new Map(widthsOf(attentions, gpus, rank, 'valueDim'));
   const heads = widthsOf(attentions, gpus, rank).map(([key, { window, size }]): CachedValues => {
     const valueSize = values.get(key)?.size ?? size;

@@ -33,7 +33,8 @@ export function emitRouter(context: Context, layer: Router, x: GraphValue): Grap
 /** Weights of the experts before their own factors, [R, E]. */
 function expertWeights(context: Context, layer: Router, x: GraphValue): GraphValue {
   const { graph } = context;
-  if (layer.scoring === 'described') throw describedOnly({ ...layer, title: 'the choice of experts' });
+  if (layer.scoring === 'described')
+    throw describedOnly({ ...layer, title: 'the choice of experts' });
   if (layer.scoring === 'sparseMixer') return sparseMixerWeights(context, layer, x);
   const scores = scoresOf(context, layer, x);
   const [, chosen] = best(context, choiceOf(context, layer, scores), layer.expertsPerToken);

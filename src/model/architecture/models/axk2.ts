@@ -2,15 +2,15 @@
  * A.X K2 (transformers 5.18, models/axk2): latent attention with an indexer, a gate that the queries' product gives
  * too, and norms with a gate of a low rank. Described, not run.
  */
-import * as z from 'zod';
+import type * as z from 'zod';
 import { rmsNormLayer } from '../constructors/basic-layers.js';
 import { described } from '../described-layer.js';
 import type { Layer } from '../layer.js';
 import { MAX_LAYERS } from '../param.js';
 import { type JsonObject, unreadEach } from '../transformer/config-keys.js';
 import { decoder, separateMlp } from '../transformer/decoder-parts.js';
-import { defineTransformer } from '../transformer/define-decoder.js';
 import { routedRules } from '../transformer/deepseek.js';
+import { defineTransformer } from '../transformer/define-decoder.js';
 import {
   correctedExperts,
   indexedLatent,

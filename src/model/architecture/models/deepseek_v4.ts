@@ -11,8 +11,8 @@ import type { DescribedWork, Layer, Window } from '../layer.js';
 import { buffer, MAX_LAYERS, param } from '../param.js';
 import { type JsonObject, unreadEach } from '../transformer/config-keys.js';
 import { decoder, expertsOf, separateMlp } from '../transformer/decoder-parts.js';
-import { defineTransformer } from '../transformer/define-decoder.js';
 import { predictionSettings } from '../transformer/deepseek.js';
+import { defineTransformer } from '../transformer/define-decoder.js';
 import {
   describedRouter,
   hyperConnection,
@@ -133,9 +133,7 @@ const buffered = (width: number, rate: number, overlaps: boolean): DescribedWork
     tokens: rate - 1,
     macs: 1,
   },
-  ...(overlaps
-    ? [{ work: 'buffer', channels: 2 * width, tokens: rate, macs: 0 } as const]
-    : []),
+  ...(overlaps ? [{ work: 'buffer', channels: 2 * width, tokens: rate, macs: 0 } as const] : []),
 ];
 
 /** Keys and gates of `rate` tokens become one entry; with an overlap, each token takes part in two. */
@@ -163,15 +161,10 @@ function compressor(
 
 function indexer(name: string, config: Config, window: Window): Layer {
   const { index_n_heads: heads, index_head_dim: width, hidden_size: hidden } = config;
-  const entries = compressor(
-    name,
-    config,
-    { width, rate: window.tokens, overlaps: true },
-    [
-      product(`${name}.q_b_proj`, config.q_lora_rank, heads * width),
-      product(`${name}.scorer.weights_proj`, hidden, heads),
-    ],
-  );
+  const entries = compressor(name, config, { width, rate: window.tokens, overlaps: true }, [
+    product(`${name}.q_b_proj`, config.q_lora_rank, heads * width),
+    product(`${name}.scorer.weights_proj`, hidden, heads),
+  ]);
   return described(`${name}.scores`, {
     title: 'indexer of compressed keys',
     component: 'indexer',
@@ -320,8 +313,7 @@ export const deepseekV4 = defineTransformer({
           ],
           output: streams * hidden,
         }),
-      norm: (name) =>
-        normOfStreams(name, `${prefix}hc_head`, sizes, config.rms_norm_eps),
+      norm: (name) => normOfStreams(name, `${prefix}hc_head`, sizes, config.rms_norm_eps),
     });
   },
 });

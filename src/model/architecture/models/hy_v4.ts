@@ -5,9 +5,10 @@
 import * as z from 'zod';
 import { rmsNormLayer } from '../constructors/basic-layers.js';
 import { described } from '../described-layer.js';
+import { unreadEach } from '../transformer/config-keys.js';
 import { decoder, separateMlp } from '../transformer/decoder-parts.js';
-import { defineTransformer } from '../transformer/define-decoder.js';
 import { routedRules } from '../transformer/deepseek.js';
+import { defineTransformer } from '../transformer/define-decoder.js';
 import {
   correctedExperts,
   indexedLatent,
@@ -22,7 +23,6 @@ import {
   splitStreams,
   valueKeys,
 } from '../transformer/described/parts.js';
-import { unreadEach } from '../transformer/config-keys.js';
 import { layerListRules } from '../transformer/rules.js';
 import {
   activationOf,

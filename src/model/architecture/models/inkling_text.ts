@@ -71,13 +71,16 @@ function listsIn(config: JsonObject): JsonObject {
   const { layer_types: kinds, local_layer_ids: local, mlp_layer_types: networks } = config;
   const isLocal = (index: number) =>
     Array.isArray(local) ? local.includes(index) : (index + 1) % PERIOD !== 0;
-  const each = <Kind>(kind: (index: number) => Kind) => Array.from({ length: layers }, (_, at) => kind(at));
+  const each = <Kind>(kind: (index: number) => Kind) =>
+    Array.from({ length: layers }, (_, at) => kind(at));
   const dense = Number(config.dense_mlp_idx ?? 0);
   return {
     ...(kinds == null && {
       layer_types: each((index) => (isLocal(index) ? 'hybrid_sliding' : 'hybrid')),
     }),
-    ...(networks == null && { mlp_layer_types: each((index) => (index < dense ? 'dense' : 'sparse')) }),
+    ...(networks == null && {
+      mlp_layer_types: each((index) => (index < dense ? 'dense' : 'sparse')),
+    }),
     ...(config.dense_intermediate_size != null && {
       intermediate_size: config.dense_intermediate_size,
     }),

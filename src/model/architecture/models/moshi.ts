@@ -88,7 +88,10 @@ export const moshi = defineDecoder({
       window: windowAt(config, 0, true),
     });
   },
-  feedForward({ name: block, config: { hidden_size: hidden, intermediate_size: both, hidden_act } }) {
+  feedForward({
+    name: block,
+    config: { hidden_size: hidden, intermediate_size: both, hidden_act },
+  }) {
     const name = `${block}.mlp`;
     const inner = Math.floor(both / 2);
     return gatedMlp(name, {

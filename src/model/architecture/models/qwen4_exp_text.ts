@@ -167,9 +167,7 @@ function attentionOf(name: string, config: Config): Layer {
         output: choosers,
       }),
     ],
-    works: [
-      { work: 'attention', heads, keyValueHeads: keyHeads, headDim: width, valueDim: width },
-    ],
+    works: [{ work: 'attention', heads, keyValueHeads: keyHeads, headDim: width, valueDim: width }],
     output: hidden,
   });
 }

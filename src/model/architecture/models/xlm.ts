@@ -100,7 +100,11 @@ export const xlm = defineTransformer({
         why: 'the class is an encoder only',
         severity: 'error',
       },
-      asm: { allows: (value) => !value, why: 'an adaptive softmax is not described', severity: 'error' },
+      asm: {
+        allows: (value) => !value,
+        why: 'an adaptive softmax is not described',
+        severity: 'error',
+      },
     },
   },
   build({ model: config }) {

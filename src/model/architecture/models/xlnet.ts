@@ -2,8 +2,16 @@
  * XLNet (arXiv 1906.08237; transformers 5.18, models/xlnet): attention to distances, in both directions. Described, not
  * run: its class gives no next token without a mask of its own.
  */
-import * as z from 'zod';
-import { head, layerNormLayer, languageModel, embedding, stack, blockNames, sequence } from '../constructors/basic-layers.js';
+import type * as z from 'zod';
+import {
+  blockNames,
+  embedding,
+  head,
+  languageModel,
+  layerNormLayer,
+  sequence,
+  stack,
+} from '../constructors/basic-layers.js';
 import { described } from '../described-layer.js';
 import type { Layer } from '../layer.js';
 import { param } from '../param.js';

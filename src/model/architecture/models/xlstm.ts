@@ -1,18 +1,13 @@
 /** xLSTM 7B (arXiv 2503.13427; transformers 5.18, models/xlstm): matrix memories with gates. Described, not run. */
 import * as z from 'zod';
-import { layerNormLayer, rmsNormLayer, softcap, sequence } from '../constructors/basic-layers.js';
+import { layerNormLayer, rmsNormLayer, sequence, softcap } from '../constructors/basic-layers.js';
 import { described } from '../described-layer.js';
 import type { Layer } from '../layer.js';
+import { unreadEach } from '../transformer/config-keys.js';
 import { causalModel } from '../transformer/decoder-parts.js';
 import { defineTransformer } from '../transformer/define-decoder.js';
-import { unreadEach } from '../transformer/config-keys.js';
 import { product, valueKeys } from '../transformer/described/parts.js';
-import {
-  count,
-  normEpsilon,
-  toggle,
-  transformerDocument,
-} from '../transformer/settings.js';
+import { count, normEpsilon, toggle, transformerDocument } from '../transformer/settings.js';
 
 /** The class has no limit; the published model was trained on this many tokens at once. */
 const POSITIONS = 8192;
@@ -97,7 +92,8 @@ function networkOf(name: string, config: Config): Layer {
   const wide = hidden * config.ffn_proj_factor;
   // Python rounds the quotient down before it multiplies.
   const inner = Math.trunc(Math.floor((wide + step - 1) / step) * step);
-  const input = (leaf: string, width: number) => product(`${name}.${leaf}`, hidden, width, { bias });
+  const input = (leaf: string, width: number) =>
+    product(`${name}.${leaf}`, hidden, width, { bias });
   return described(name, {
     title: 'gated network',
     component: 'feedForward',
@@ -159,7 +155,9 @@ export const xlstm = defineTransformer({
           ],
           output: config.hidden_size,
         }),
-      norm: sequence('norm', [rmsNormLayer(`${PATH}.out_norm`, config.hidden_size, config.norm_eps)]),
+      norm: sequence('norm', [
+        rmsNormLayer(`${PATH}.out_norm`, config.hidden_size, config.norm_eps),
+      ]),
       logitSteps: [softcap('logits_softcap', config.output_logit_soft_cap)],
     }),
 });

@@ -32,7 +32,10 @@ export function ngramRows(
   place: number,
 ): number {
   if (base > MOST_ROWS || heads * (place + 1) > MOST_PRIMES) {
-    throw new LimitError('model.ngram_vocab_size_base', 'describes tables of n-grams that are too large');
+    throw new LimitError(
+      'model.ngram_vocab_size_base',
+      'describes tables of n-grams that are too large',
+    );
   }
   let prime = base - 1;
   let rows = 0;
