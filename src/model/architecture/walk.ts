@@ -209,7 +209,9 @@ function unreadIn(layer: Layer): readonly Param[] {
 
 /** The first layer that no engine runs, if there is one. */
 export const describedLayer = memoized((model: LanguageModel): Described | undefined => {
-  const found = walkCounted(model).find(({ layer }) => layer.kind === 'described')?.layer;
+  const found = [...model.blocks, model]
+    .flatMap(walkCounted)
+    .find(({ layer }) => layer.kind === 'described')?.layer;
   return found?.kind === 'described' ? found : undefined;
 });
 

@@ -4,7 +4,7 @@
  */
 import type * as z from 'zod';
 import { rmsNormLayer } from '../constructors/basic-layers.js';
-import { described } from '../described-layer.js';
+import { described } from '../constructors/described-layer.js';
 import type { Layer } from '../layer.js';
 import { MAX_LAYERS } from '../param.js';
 import { type JsonObject, unreadEach } from '../transformer/config-keys.js';

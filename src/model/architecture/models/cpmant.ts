@@ -11,7 +11,7 @@ import {
   rmsNormLayer,
   stack,
 } from '../constructors/basic-layers.js';
-import { described } from '../described-layer.js';
+import { described } from '../constructors/described-layer.js';
 import type { Layer } from '../layer.js';
 import { param } from '../param.js';
 import { harmless, unreadEach } from '../transformer/config-keys.js';

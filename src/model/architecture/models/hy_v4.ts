@@ -4,7 +4,7 @@
  */
 import * as z from 'zod';
 import { rmsNormLayer } from '../constructors/basic-layers.js';
-import { described } from '../described-layer.js';
+import { described } from '../constructors/described-layer.js';
 import { unreadEach } from '../transformer/config-keys.js';
 import { decoder, separateMlp } from '../transformer/decoder-parts.js';
 import { routedRules } from '../transformer/deepseek.js';

@@ -4,8 +4,8 @@
  */
 import * as z from 'zod';
 import { rmsNormLayer } from '../constructors/basic-layers.js';
+import { described } from '../constructors/described-layer.js';
 import { mixtureOfExperts, packedExperts } from '../constructors/feed-forward-layers.js';
-import { described } from '../described-layer.js';
 import type { Layer } from '../layer.js';
 import { buffer, MAX_LAYERS, param } from '../param.js';
 import { type JsonObject, unreadEach } from '../transformer/config-keys.js';

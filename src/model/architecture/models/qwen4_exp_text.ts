@@ -4,9 +4,9 @@
  */
 import * as z from 'zod';
 import { gatedRmsNorm, linear, rmsNormLayer, sequence } from '../constructors/basic-layers.js';
+import { described } from '../constructors/described-layer.js';
 import { mixtureOfExperts, router } from '../constructors/feed-forward-layers.js';
 import { causalConv, gatedDelta } from '../constructors/recurrent-layers.js';
-import { described } from '../described-layer.js';
 import { defineRules } from '../family.js';
 import type { Layer } from '../layer.js';
 import { buffer, MAX_LAYERS } from '../param.js';

@@ -14,7 +14,7 @@ import {
   sequence,
   stack,
 } from '../constructors/basic-layers.js';
-import { described } from '../described-layer.js';
+import { described } from '../constructors/described-layer.js';
 import type { Layer } from '../layer.js';
 import { param } from '../param.js';
 import { harmless, SUMMARY_KEYS } from '../transformer/config-keys.js';

@@ -1,7 +1,7 @@
 /** xLSTM 7B (arXiv 2503.13427; transformers 5.18, models/xlstm): matrix memories with gates. Described, not run. */
 import * as z from 'zod';
 import { layerNormLayer, rmsNormLayer, sequence, softcap } from '../constructors/basic-layers.js';
-import { described } from '../described-layer.js';
+import { described } from '../constructors/described-layer.js';
 import type { Layer } from '../layer.js';
 import { unreadEach } from '../transformer/config-keys.js';
 import { causalModel } from '../transformer/decoder-parts.js';

@@ -4,8 +4,8 @@
  */
 import * as z from 'zod';
 import { linear, rmsNormLayer } from '../constructors/basic-layers.js';
+import { described } from '../constructors/described-layer.js';
 import { mixtureOfExperts } from '../constructors/feed-forward-layers.js';
-import { described } from '../described-layer.js';
 import { defineRules } from '../family.js';
 import type { Layer } from '../layer.js';
 import { buffer, param } from '../param.js';

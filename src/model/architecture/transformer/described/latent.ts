@@ -1,7 +1,7 @@
 /** Latent attention with an indexer, and experts with a correction, in models that are described and not run. */
 import { layerNormLayer, rmsNormLayer } from '../../constructors/basic-layers.js';
+import { described } from '../../constructors/described-layer.js';
 import { mixtureOfExperts } from '../../constructors/feed-forward-layers.js';
-import { described } from '../../described-layer.js';
 import type { Described, Layer, Linear, MixtureOfExperts, NormLayer } from '../../layer.js';
 import { buffer, param } from '../../param.js';
 import { expertsOf, jointExperts } from '../decoder-parts.js';
