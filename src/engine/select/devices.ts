@@ -4,7 +4,9 @@ import { UserError, usageError } from '../../base/errors.js';
 import type { Platform } from '../../base/platform.js';
 import { commandText, setting } from '../../base/text/setting.js';
 import type { LanguageModel } from '../../model/architecture/layer.js';
+import { describedLayer } from '../../model/architecture/walk.js';
 import type { GraphicsAdapter } from '../adapters/adapters.js';
+import { describedOnly } from '../calls.js';
 import type { CallSize, DeviceName, Engine, EngineInfo, EngineName } from '../engine.js';
 import { DEVICES, ENGINES } from '../engine.js';
 import type { EngineCandidate, EngineOptions } from './engine-candidates.js';
@@ -114,6 +116,10 @@ export async function chooseEngineFor(
   wish: EngineRequest,
   notice: (text: string) => void,
 ): Promise<ChosenEngine> {
+  for (const model of models) {
+    const layer = describedLayer(model);
+    if (layer) throw describedOnly(layer);
+  }
   const chosen = await chooseEngine(wish);
   const obstacle =
     wish.device === 'auto'

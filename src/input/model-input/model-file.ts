@@ -22,6 +22,7 @@ import type { DocumentOf, Family, FamilyDocument } from '../../model/architectur
 import type { LanguageModel } from '../../model/architecture/layer.js';
 import type { Param } from '../../model/architecture/param.js';
 import { LimitError } from '../../model/architecture/param.js';
+import { describedLayer } from '../../model/architecture/walk.js';
 import type { Quantization } from '../../model/quantization/quantization-config.js';
 import { storedBits } from '../../model/quantization/stored-weights.js';
 import type { DecidedFamily } from './hugging-face/family-of-keys.js';
@@ -101,11 +102,27 @@ export async function modelOf(
     family,
     document: value,
     model,
-    warnings: problems,
+    warnings: [...problems, ...describedNote(written, described)],
     locate: (path) => written.locate(path),
     ...(textOf !== undefined && { textOf }),
     ...(quantization && { quantization }),
   };
+}
+
+/** A note on a model that no engine runs. */
+function describedNote(document: ConfigDocument, model: LanguageModel): Problem[] {
+  const layer = describedLayer(model);
+  return layer
+    ? [
+        {
+          severity: 'warning',
+          ...document.locate(['model', 'family']),
+          path: 'model.family',
+          message: `described, not run: no engine computes ${layer.title}`,
+          suggestion: 'parameters, caches and FLOPs are counted as for every model',
+        },
+      ]
+    : [];
 }
 
 /** The description with the bits of its stored tensors, counted once when they are asked for. */

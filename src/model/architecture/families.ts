@@ -135,6 +135,16 @@ export const FAMILIES = familyLoaders({
   hy_v3: async () => (await import('./models/hy_v3.js')).hyV3,
   laguna: async () => (await import('./models/laguna.js')).laguna,
   deepseek_v4: async () => (await import('./models/deepseek_v4.js')).deepseekV4,
+  axk2: async () => (await import('./models/axk2.js')).axk2,
+  hy_v4: async () => (await import('./models/hy_v4.js')).hyV4,
+  zaya: async () => (await import('./models/zaya.js')).zaya,
+  inkling_text: async () => (await import('./models/inkling_text.js')).inklingText,
+  qwen4_exp_text: async () => (await import('./models/qwen4_exp_text.js')).qwen4ExpText,
+  xlnet: async () => (await import('./models/xlnet.js')).xlnet,
+  xlm: async () => (await import('./models/xlm.js')).xlm,
+  xlstm: async () => (await import('./models/xlstm.js')).xlstm,
+  moshi: async () => (await import('./models/moshi.js')).moshi,
+  cpmant: async () => (await import('./models/cpmant.js')).cpmant,
   longcat_flash: async () => (await import('./models/longcat_flash.js')).longcatFlash,
   cohere_compass_text: async () =>
     (await import('./models/cohere_compass_text.js')).cohereCompassText,
@@ -167,10 +177,12 @@ export interface Copy {
 /**
  * Kinds of `config.json` whose code is a copy of a family's.
  * Kimi K2: DeepSeek-V3 under another name, as `kimi_k25` of transformers reads it.
+ * GPT-SW3: GPT-2, whose class transformers builds for it.
  * MiniLLM: github.com/cklxx/mini-llm, model/model_minillm.py, a copy of MiniMind 2 of November 2025.
  */
 export const COPIES = {
   kimi_k2: { family: 'deepseek_v3' },
+  'gpt-sw3': { family: 'gpt2' },
   minillm: {
     family: 'minimind',
     keys: { version: 2, hidden_size: 512, num_hidden_layers: 8 },

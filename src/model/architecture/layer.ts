@@ -15,7 +15,6 @@ import type {
   Rotary,
   TokenIndexer,
 } from './attention-kinds.js';
-import type { Described } from './described-layer.js';
 import type {
   Activation,
   ActivationName,
@@ -40,6 +39,7 @@ import type {
   WeightedScale,
   Xielu,
 } from './layer-kinds.js';
+import type { Window } from './masks.js';
 import type { Param } from './param.js';
 import type {
   BlockDiagonal,
@@ -57,7 +57,6 @@ import type {
 } from './recurrent-kinds.js';
 
 export * from './attention-kinds.js';
-export type { Described, DescribedWork } from './described-layer.js';
 export * from './layer-kinds.js';
 export type { HeadSpan, Window } from './masks.js';
 export * from './recurrent-kinds.js';
@@ -378,6 +377,66 @@ export interface HybridBlock extends Node<'hybridBlock'> {
   readonly fusion: Linear;
   readonly mlp: Sequence;
   readonly outputNorm: LayerNorm;
+}
+
+/** Work of a described layer beside that of its parts, per token. */
+export type DescribedWork =
+  /** A product with one of its own tensors: a multiply-accumulate for each element. */
+  | {
+      readonly work: 'product';
+      readonly tensor: Param;
+      readonly input: number;
+      readonly output: number;
+    }
+  /** Softmax attention, with a key and a value of each key-value head in the cache, or `cached` values of a token. */
+  | {
+      readonly work: 'attention';
+      readonly heads: number;
+      readonly keyValueHeads: number;
+      readonly headDim: number;
+      readonly valueDim: number;
+      readonly window?: Window | undefined;
+      readonly cached?: number | undefined;
+      /** Values of a cached token that a head multiplies in decoding; default: its query and its value. */
+      readonly multiplied?: number;
+    }
+  /** Scores of an indexer over one key of `headDim` values for each token or entry, which the cache holds. */
+  | {
+      readonly work: 'index';
+      readonly heads: number;
+      readonly headDim: number;
+      readonly window?: Window | undefined;
+    }
+  /** A recurrence with a state [inner, state] and a decay for each head. */
+  | {
+      readonly work: 'state';
+      readonly inner: number;
+      readonly state: number;
+      readonly inFloat32?: boolean;
+    }
+  /** The last `tokens` values of each of some channels, which the cache holds. */
+  | {
+      readonly work: 'buffer';
+      readonly channels: number;
+      readonly tokens: number;
+      /** Multiply-accumulates of a channel. */
+      readonly macs: number;
+    };
+
+/**
+ * A layer whose parameters, FLOPs and caches are exact, and which no engine runs. A model with one of these is
+ * described, not run.
+ */
+export interface Described extends Node<'described'> {
+  /** `compressed attention` */
+  readonly title: string;
+  /** Tensors that belong to no part. */
+  readonly tensors: readonly Param[];
+  /** Each is computed once for each token. */
+  readonly parts: readonly Layer[];
+  readonly works: readonly DescribedWork[];
+  /** Values of a token that it gives. */
+  readonly output: number;
 }
 
 /** Token ids [B, T] → logits [B, T, V] through embedding, blocks, norm and head. */

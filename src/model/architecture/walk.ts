@@ -6,6 +6,7 @@ import type {
   ClampedExperts,
   ClosingProjection,
   Component,
+  Described,
   DifferentialAttention,
   Expert,
   ExpertAttention,
@@ -205,6 +206,14 @@ function unreadIn(layer: Layer): readonly Param[] {
       return [];
   }
 }
+
+/** The first layer that no engine runs, if there is one. */
+export const describedLayer = memoized((model: LanguageModel): Described | undefined => {
+  const found = [...model.blocks, model]
+    .flatMap(walkCounted)
+    .find(({ layer }) => layer.kind === 'described')?.layer;
+  return found?.kind === 'described' ? found : undefined;
+});
 
 /** Tensors of a layer itself, without those of its children. */
 export const ownTensors = (layer: Layer): readonly Param[] => heldBy(layer).tensors;

@@ -191,7 +191,7 @@ interface CachedValues {
  * Tokens that a windowed head keeps: those that the next token sees in addition to its own, as transformers' cache of
  * sliding windows and chunks. The hybrid model's keeps its own, too.
  */
-export const keptBehind = (window: Window): number =>
+const keptBehind = (window: Window): number =>
   window.rule === 'local' ? reachOf(window) + 1 : reachOf(window);
 
 /**

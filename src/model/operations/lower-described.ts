@@ -62,7 +62,7 @@ function lowerWork(layer: string, work: DescribedWork, component: Component): Pr
         latent:
           cached === undefined
             ? undefined
-            : { cached, multiplied: headDim + valueDim, expanded: 0 },
+            : { cached, multiplied: work.multiplied ?? headDim + valueDim, expanded: 0 },
         capped: false,
         inFloat32: true,
       };

@@ -2,8 +2,8 @@ import fs from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import type { CardFit } from '../../../src/estimate/fit/places/places.js';
 import type { WeightDtype } from '../../../src/estimate/fit/serving/weight-types.js';
-import { describeModel } from '../../../src/library/describe-model.js';
 import { fit as answer } from '../../../src/library/fit.js';
+import { describeModel } from '../../../src/library/models/describe-model.js';
 import { inPackage } from '../../fixtures.js';
 
 interface Buffer {

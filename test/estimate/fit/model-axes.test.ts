@@ -11,7 +11,7 @@ import type { TrainingFitSetting } from '../../../src/estimate/fit/training/trai
 import { clusterNamed } from '../../../src/estimate/hardware/cluster-named.js';
 import { openModelSource } from '../../../src/input/model-input/model-source.js';
 import { fit as answer } from '../../../src/library/fit.js';
-import { loadModel } from '../../../src/library/load-model.js';
+import { loadModel } from '../../../src/library/models/load-model.js';
 import type { LanguageModel } from '../../../src/model/architecture/layer.js';
 import { inPackage } from '../../fixtures.js';
 import { DGX_H100, fitSetting } from './settings.js';

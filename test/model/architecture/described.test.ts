@@ -43,9 +43,9 @@ describe('types that are described and not run', () => {
       stateDictOf(model).map(({ name, tensor }) => [name, tensor.shape]),
     );
     expect(found).toEqual(given.tensors);
-    expect(
-      sumOfTensors(model, ({ role, elements }) => (role === 'parameter' ? elements : 0)),
-    ).toBe(given.parameters);
+    expect(sumOfTensors(model, ({ role, elements }) => (role === 'parameter' ? elements : 0))).toBe(
+      given.parameters,
+    );
     expect(walk(model).some(({ layer }) => layer.kind === 'described')).toBe(true);
   });
 
@@ -56,7 +56,7 @@ describe('types that are described and not run', () => {
     const { total } = stateOf(model, {
       batch: 1,
       context: given.tokens ?? 1,
-      dtype: 'F32',
+      dtype: 'f32',
     });
     expect(Number(total.value)).toBe(given.cache_bytes);
   });

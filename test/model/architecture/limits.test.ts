@@ -38,6 +38,8 @@ describe('every family', () => {
       ...((name === 'longcat_flash' || name === 'chatglm') && {
         dimensions: { ...DECODER_DIMENSIONS, depth: 'num_layers' },
       }),
+      ...(name === 'xlm' && { dimensions: { ...DECODER_DIMENSIONS, depth: 'n_layers' } }),
+      ...(name === 'xlnet' && { dimensions: { ...DECODER_DIMENSIONS, depth: 'n_layer' } }),
       ...(await loadFamily(name)),
     };
     // Nemotron-H has as many layers as its list has entries.

@@ -189,6 +189,7 @@ export const WRAPPERS: Readonly<Record<string, Wrapper>> = {
   qwen2_vl: { ...only('qwen2_vl_text'), ties: 'either' },
   qwen3_5: { ...only('qwen3_5_text'), ties: 'untied' },
   qwen3_5_moe: { ...only('qwen3_5_moe_text'), ties: 'untied' },
+  qwen4_exp: { ...only('qwen4_exp_text'), ties: 'untied' },
   qwen3_asr: {
     text: 'qwen3',
     ties: 'tied',

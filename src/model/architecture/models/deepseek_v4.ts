@@ -4,8 +4,8 @@
  */
 import * as z from 'zod';
 import { linear, rmsNormLayer } from '../constructors/basic-layers.js';
+import { described } from '../constructors/described-layer.js';
 import { mixtureOfExperts } from '../constructors/feed-forward-layers.js';
-import { described } from '../described-layer.js';
 import { defineRules } from '../family.js';
 import type { DescribedWork, Layer, Window } from '../layer.js';
 import { buffer, MAX_LAYERS, param } from '../param.js';
@@ -90,6 +90,8 @@ const schema = transformerDocument('deepseek_v4', {
 });
 
 type Config = z.output<typeof schema>['model'];
+
+const APART = { cached: undefined } as const;
 
 const OF_RATIO: Readonly<Record<string, string>> = { 0: WINDOW, 4: SPARSE, 128: HEAVY };
 
@@ -210,7 +212,8 @@ function attentionOf(name: string, config: Config, index: number): Layer {
         : []),
     ],
     works: [
-      seen({ rule: 'sliding', tokens: config.sliding_window }),
+      // The cache of a layer without compressed keys holds keys and values apart, though they are the same.
+      { ...seen({ rule: 'sliding', tokens: config.sliding_window }), ...(rate === 0 && APART) },
       ...(rate > 0 ? [seen(compressed)] : []),
     ],
     output: hidden,

@@ -1,6 +1,6 @@
 /** Parts of models that are described, not run. Shapes and names follow transformers 5.18. */
 import { linear, rmsNormLayer, sequence } from '../../constructors/basic-layers.js';
-import { described } from '../../described-layer.js';
+import { described } from '../../constructors/described-layer.js';
 import type { Component, Described, Layer, Linear, Router, Sequence } from '../../layer.js';
 import type { Param } from '../../param.js';
 import { param } from '../../param.js';
@@ -53,7 +53,7 @@ export const hyperConnection = (
   });
 
 /** Weights that join the streams into one before the final norm. */
-export const hyperHead = (name: string, { hidden, streams }: Streams): Described =>
+const hyperHead = (name: string, { hidden, streams }: Streams): Described =>
   described(name, {
     title: 'join of the residual streams',
     component: 'other',
@@ -94,14 +94,6 @@ export const describedRouter = (
   groups: undefined,
   renormalised: undefined,
   scale: 1,
-});
-
-/** A linear layer whose matrix has a name of its own, without `.weight`. */
-export const bareProduct = (name: string, from: number, to: number): Linear => ({
-  kind: 'linear',
-  name,
-  weight: param(name, [to, from]),
-  bias: undefined,
 });
 
 /** Depthwise convolution [channels, 1, kernel] over time. */
