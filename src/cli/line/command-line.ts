@@ -2,6 +2,7 @@
 import fs from 'node:fs';
 import type { Command } from '@oclif/core/command';
 import { usageError } from '../../base/errors.js';
+import { parseDtype } from '../../base/tensor/dtype.js';
 import { counted, joined } from '../../base/text/words.js';
 import { misspelled, nearest, nearestWithDigits } from '../../config/nearest.js';
 import { quote } from '../../config/quote.js';
@@ -25,6 +26,7 @@ type Meanings = Pick<
   | 'isSpelling'
   | 'keysNamed'
   | 'otherNames'
+  | 'pairsIn'
   | 'valueAdvice'
 >;
 
@@ -36,6 +38,7 @@ export class NeedsMeanings extends Error {}
  * their common names.
  * @param words The words after the command's name.
  * @param others All commands, which may have a flag that this one lacks.
+ * @param isOfTool Whether another tool has the words: its flags without a counterpart are left out.
  * @throws UserError for the first mistake, with the corrected command line where there is one; NeedsMeanings.
  */
 export function readCommandLine(
@@ -43,8 +46,9 @@ export function readCommandLine(
   command: DeclaredCommand,
   others: readonly DeclaredCommand[],
   meanings?: Meanings,
+  isOfTool = false,
 ): string[] {
-  const line = new CommandLine(command, words, others, meanings);
+  const line = new CommandLine(command, words, others, meanings, isOfTool);
   line.read();
   line.checkArguments();
   line.checkAnswerFile();
@@ -100,6 +104,7 @@ class CommandLine {
   /** Position of each given flag in `words`. */
   readonly #given = new Map<string, number>();
   readonly #loaded: Meanings | undefined;
+  readonly #isOfTool: boolean;
   words: string[];
 
   constructor(
@@ -107,7 +112,9 @@ class CommandLine {
     words: readonly string[],
     others: readonly DeclaredCommand[],
     meanings: Meanings | undefined,
+    isOfTool: boolean,
   ) {
+    this.#isOfTool = isOfTool;
     this.#loaded = meanings;
     this.#command = command;
     this.#others = others;
@@ -137,6 +144,7 @@ class CommandLine {
   #readFlag(word: string, at: number): number {
     const isLong = word.startsWith('--');
     const equals = word.indexOf('=');
+    this.#refuseLongWord(word, at);
     const flag = this.#flagOf(word, at);
     // Short flags can be written together: -qo FILE.
     const attached = isLong ? '' : word.slice(2);
@@ -278,6 +286,15 @@ class CommandLine {
     throw this.#unknownFlag(word, at);
   }
 
+  /** Refuses `-ot RULE` of llama.cpp, which is no `-o` with the file `t`. */
+  #refuseLongWord(word: string, at: number): void {
+    if (!/^-[a-z]{2,4}$/.test(word) || !this.#isFlag(word.slice(0, 2))) return;
+    const isCluster = [...word.slice(1)].every((each) => this.#isFlag(`-${each}`));
+    if (isCluster || this.#meanings.flagMeanings(word.slice(1), this.#command.id).length === 0)
+      return;
+    throw this.#unknownFlag(word, at);
+  }
+
   #unknownFlag(word: string, at: number): LineMistake {
     const [written = '', ...inline] = word.split('=');
     const message = `unknown flag ${quote(written)} of minimind ${this.#name}`;
@@ -285,11 +302,12 @@ class CommandLine {
     const value = inline.length > 0 ? inline.join('=') : undefined;
     const given = { at, value, name, written };
     const lines = [
-      ...this.#meantLines(given),
+      ...this.#meantLines(given).map((line) => ({ ...line, isOfTool: true })),
       ...this.#withoutNo(name, at),
       ...this.#misspelled(given),
       ...this.#asSetting(given),
       ...this.#ofOtherCommands(name),
+      ...this.#leftOut(given),
     ];
     const owners = this.#others
       .filter(({ flags }) => Object.hasOwn(flags, name))
@@ -351,9 +369,13 @@ class CommandLine {
     if (!isBoth || !Object.hasOwn(this.#command.flags, 'for')) return undefined;
     const kept = this.words.filter((word, at) => {
       const before = this.words[at - 1] ?? '';
-      const isValue = TRUE.test(word) && IN_4_BITS.test(`${before} `);
+      const isValue =
+        (TRUE.test(word) && IN_4_BITS.test(`${before} `)) ||
+        [OF_LORA, IN_4_BITS].some((each) => each.test(`${before} ${word}`) && !/^-/.test(word));
       const isPurpose = word === '--for' || (before === '--for' && word === 'lora');
-      return !isValue && !isPurpose && !OF_LORA.test(word) && !IN_4_BITS.test(word);
+      const next = this.words[at + 1] ?? '';
+      const isName = OF_LORA.test(`${word} ${next}`) || IN_4_BITS.test(`${word} ${next}`);
+      return !isValue && !isPurpose && !isName;
     });
     return { ...this.#line([...kept, '--for', 'qlora']), lead: 'did you mean --for?' };
   }
@@ -393,12 +415,11 @@ class CommandLine {
     if (isLeftOut || own === '') {
       const isValue =
         found !== undefined &&
-        (given.value !== undefined ||
-          meaning.hasValue ||
-          /^(?:-?[\d.]+|true|false|on|off|auto|all)$/i.test(found));
+        (given.value !== undefined || meaning.hasValue || this.#isLooseValue(given.at + 1));
       return [this.#without(given, own === '' ? '' : name, isValue ? length : 1)];
     }
     if (meaning.isPerSequence) return this.#perToken(name, own, given.at, length);
+    if (meaning.isOfStep) return this.#perStep(name, own, given.at, length);
     if (name.startsWith('<')) return this.#asArgument(name.slice(1, -1), own, given.at, length);
     const flag = this.#command.flags[name];
     if (flag === undefined || flag.hidden) return [];
@@ -446,6 +467,35 @@ class CommandLine {
     return { ...line, leftOut: [`${words.join(' ')} ${reason}`] };
   }
 
+  /** The line of another tool without a flag that nothing here is a counterpart of. */
+  #leftOut(given: GivenFlag): MeantLine[] {
+    const isKnown = (word: string) => {
+      const [, name = ''] = /^--?([a-z][\w.-]+)/i.exec(word) ?? [];
+      const isOurs = name === '' || this.#isFlag(`--${name}`);
+      return !isOurs && this.#meanings.flagMeanings(name, this.#command.id).length > 0;
+    };
+    const others = this.words.filter((_, at) => at !== given.at);
+    if (!this.#isOfTool && !others.some(isKnown)) return [];
+    // A flag of ours says something, and so does one with a counterpart that does not take its value.
+    const isOurs = this.#others.some(({ flags }) => Object.hasOwn(flags, given.name));
+    const hasCounterpart = this.#meanings
+      .flagMeanings(given.name, this.#command.id)
+      .some(({ name }) => Object.hasOwn(this.#command.flags, name));
+    if (isOurs || hasCounterpart) return [];
+    const length = given.value === undefined && this.#isLooseValue(given.at + 1) ? 2 : 1;
+    return [this.#without(given, '<none>', length)];
+  }
+
+  /** Whether the word after a flag without a counterpart is its value: a number, or no argument that is missing. */
+  #isLooseValue(at: number): boolean {
+    const word = this.words[at];
+    if (word === undefined) return false;
+    if (/^(?:-?\d[\d._,]*[kmbt]?|true|false|on|off|auto|all)$/i.test(word)) return true;
+    const isComplete = this.#arguments.length >= Object.keys(this.#command.args).length;
+    const isMore = this.#isOfTool || isComplete;
+    return isMore && !word.startsWith('-') && !fs.existsSync(word);
+  }
+
   /** The line with `-hf ORG/NAME:Q8_0` as a model of the hub, and its type. */
   #asHubModel(value: string | undefined, at: number, length: number): MeantLine[] {
     const [, repository, type] = /^([\w.-]+\/[\w.-]+)(?::(\w+))?$/.exec(value ?? '') ?? [];
@@ -459,7 +509,7 @@ class CommandLine {
 
   /** The line with `--model_args a=1,b=2` as `--a 1 --b 2`. */
   #spread(found: string | undefined, at: number, length: number): MeantLine[] {
-    const pairs = found?.split(',').map((each) => each.split(/=(.*)/s)) ?? [];
+    const pairs = this.#meanings.pairsIn(found ?? '', this.words[at] ?? '');
     if (pairs.length === 0 || pairs.some(([, value]) => !value)) return [];
     const words = pairs.flatMap(([key = '', value = '']) => [`--${key}`, value]);
     const line = this.#corrected(at, words, length);
@@ -481,13 +531,30 @@ class CommandLine {
     return [{ ...this.#corrected(at, [`--${name}`, String(tokens)], length), lead }];
   }
 
-  /** The tokens of a sequence in the line, by any name of the flag. */
+  /** The line with the sequences of a step on all GPUs as a number of steps that add up, or as those of one GPU. */
+  #perStep(name: string, own: string | undefined, at: number, length: number): MeantLine[] {
+    const gpus = Number(this.#valueGiven('gpus') ?? 1);
+    const batch = Number(this.#valueGiven('batch') ?? 0);
+    const share = Number(own) / gpus;
+    const steps = share / batch;
+    if (!Object.hasOwn(this.#command.flags, name)) return [];
+    const written = batch > 0 ? [`--${name}`, String(steps)] : ['--batch', String(share)];
+    const isWhole = Number.isInteger(Number(written[1])) && share > 0;
+    const lead = `${own} sequences in a step:`;
+    return isWhole ? [{ ...this.#corrected(at, written, length), lead }] : [];
+  }
+
   #contextGiven(): string | undefined {
+    return this.#valueGiven('context');
+  }
+
+  /** The value of a flag in the line, by any name of the flag. */
+  #valueGiven(flag: string): string | undefined {
     for (const [at, word] of this.words.entries()) {
       const [, name, inline] = /^--?([a-z][\w.-]*)(?:=(.*))?$/i.exec(word) ?? [];
       if (name === undefined) continue;
       const [first] = this.#meanings.flagMeanings(name, this.#command.id);
-      if (name === 'context' || first?.name === 'context') return inline ?? this.words[at + 1];
+      if (name === flag || first?.name === flag) return inline ?? this.words[at + 1];
     }
     return undefined;
   }
@@ -667,6 +734,8 @@ class CommandLine {
   checkArguments(): void {
     this.#checkConfigAlone();
     const declared = Object.values(this.#command.args);
+    this.#refuseFillers(declared.length);
+    this.#refuseOverrides();
     const missing = declared.filter(
       ({ required }, index) => required && !this.#isPlanned && !this.#arguments[index],
     );
@@ -689,11 +758,54 @@ class CommandLine {
       `minimind ${this.#name}: expected ${most}, found ${quote(extra.word)} as well`,
       [
         ...(isOverride ? [{ ...this.#corrected(extra.at, [override]), isSpelling: true }] : []),
+        ...this.#asFurtherValue(extra),
         ...this.#asFlag(extra),
         { ...this.#corrected(extra.at, []), isShorter: true },
       ],
       this.#example,
     );
+  }
+
+  /** Refuses words of a sentence between the arguments: `fit qwen3-8b on a 4090`, `compare A vs B`. */
+  #refuseFillers(most: number): void {
+    const isOpen = this.#command.strict === false;
+    const filler = this.#arguments.find(
+      ({ word }, index) => index > 0 && FILLER.test(word) && !fs.existsSync(word),
+    );
+    if (filler === undefined || (!isOpen && this.#arguments.length <= most)) return;
+    throw this.#mistake(`minimind ${this.#name}: expected no word ${quote(filler.word)}`, [
+      { ...this.#corrected(filler.at, []), isSpelling: true },
+    ]);
+  }
+
+  /** Refuses arguments as in Hydra and dd: `model=my.yaml`. */
+  #refuseOverrides(): void {
+    const declared = Object.keys(this.#command.args);
+    if (this.#command.strict === false) return;
+    const given = this.#arguments.slice(0, declared.length).find(({ word }) => {
+      const [, name] = /^([a-z][\w.-]*)=./i.exec(word) ?? [];
+      return name !== undefined && !fs.existsSync(word) && !declared.includes('prompt');
+    });
+    if (given === undefined) return;
+    throw this.#mistake(`expected ${declared[0]?.toUpperCase()}, found ${quote(given.word)}`, [
+      { ...this.#corrected(given.at, [`--${given.word}`]), isSpelling: true },
+    ]);
+  }
+
+  /** The line with a word as one more value of the flag before: `--targets q_proj v_proj`, `--dtypes float32 float16`. */
+  #asFurtherValue({ word, at }: { readonly word: string; readonly at: number }): MeantLine[] {
+    const name = this.words[at - 2]?.replace(/^--/, '') ?? '';
+    const flag = this.#command.flags[name];
+    if (flag?.type !== 'option' || this.words[at - 2] !== `--${name}`) return [];
+    const { delimiter, helpValue = '' } = flag as Option;
+    if (delimiter === ',' || helpValue === 'NAMES') {
+      const joined = `${this.words[at - 1]},${word}`;
+      return [this.#line(this.words.toSpliced(at - 1, 2, joined))];
+    }
+    const isType = helpValue === 'TYPE' && parseDtype(word) !== undefined;
+    return isType
+      ? [{ ...this.#corrected(at, []), leftOut: [`${word}: --${name} takes one type at a time`] }]
+      : [];
   }
 
   /** Refuses `--config FILE` without a checkpoint: a config alone is a model. */
@@ -909,13 +1021,17 @@ class CommandLine {
   }
 }
 
+/** Words of a sentence, which say nothing beside its arguments. */
+const FILLER = /^(?:on|an?|the|for|to|into|vs\.?|versus|with|and|in|as|from|against|of|using)$/i;
+
 /** Names of formats, which are not files. */
 const FORMAT_NAMES = { safetensors: true, pt: true, pth: true, gguf: true, onnx: true, bin: true };
 
 /** Words of a line about a training. */
 /** Switches of adapters, and of weights in 4 bits, in other tools. */
-const OF_LORA = /(?:^| )--(?:(?:use[-_])?(?:lora|peft)|fine-?tune|sft|for[ =]lora)(?= |=|$)/i;
-const IN_4_BITS = /(?:^| )--(?:load[-_]in[-_])?4[-_]?bit(?= |=|$)/i;
+const OF_LORA =
+  /(?:^| )--(?:(?:use[-_])?(?:lora|peft)|fine-?tune|sft|(?:for|finetuning[-_]type)[ =]lora)(?= |=|$)/i;
+const IN_4_BITS = /(?:^| )--(?:(?:load[-_]in[-_])?4[-_]?bit|quantization[-_]bit[ =]4)(?= |=|$)/i;
 
 const OF_TRAINING =
   /^--(?:micro-batch|accumulation|optimizer|zero|recompute|global-batch|train-tokens|loss)\b|^--for=?training$|^training$/;
