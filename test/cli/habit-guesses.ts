@@ -172,7 +172,7 @@ const LINES: readonly (readonly [tool: string, line: string, right: Right])[] = 
     'trtllm',
     'trtllm-serve qwen3-0.6b --tp_size 2 --max_batch_size 64 --max_seq_len 4096 --kv_cache_free_gpu_memory_fraction 0.9 --gpu h100',
     is(
-      'fit qwen3-0.6b --tensor-parallel 2 --batch 64 --context 4096 --gpu-memory-utilization 0.9 --gpu h100 …',
+      'fit qwen3-0.6b --tensor-parallel 2 --batch 64 --context 4096 --gpu h100 …',
     ),
   ],
   [
@@ -482,7 +482,6 @@ const LINES: readonly (readonly [tool: string, line: string, right: Right])[] = 
     'fit qwen3-8b --gpu RTX4090 --quant 4bit --ctx 8192',
     is('fit qwen3-8b --gpu RTX4090 --dtype 4bit --context 8192'),
   ],
-  ['habit', 'fit qwen3-8b --vram 24gb --q4_k_m', says('rtx-3090', 'q4_k_m')],
   [
     'habit',
     'convert old.pt to new.safetensors --dry-run',

@@ -27,7 +27,7 @@ export const FURTHER_FLAGS: readonly FlagRow[] = [
   ['quantize=int8@convert-checkpoint', 'b=8.0,b=8', ['exllama']],
   ['@convert-checkpoint', 'w=', ['exllama']],
   ['<model>@generate|evaluate', 'out-dir', ['nanogpt']],
-  ['tokens@train-plan', 'max-tokens,train-tokens', ['litgpt']],
+  ['tokens@train-plan', 'max-tokens', ['litgpt']],
   ['@train-plan', 'train,do-train,launcher=', ['mlx', 'transformers', 'axolotl']],
   ['repeat@quick-test', 'r', ['llama.cpp']],
   ['micro-batch', 'device-batch-size', ['nanochat']],

@@ -216,6 +216,12 @@ export const otherNames = (): string[] => [
   ),
 ];
 
+/** Words of other tools for a command as it is, without flags of its own. */
+export const aliasesOf = (command: string): string[] =>
+  VERBS.filter(([lines]) => lines.length === 1 && lines[0] === command)
+    .flatMap(([, words]) => words.split(','))
+    .filter((word) => !word.includes(' '));
+
 /** The lines that a word means; none for a word that is not in the table. */
 const linesOf = (word: string): readonly string[] =>
   VERBS.find(([, words]) => words.split(',').includes(word))?.[0] ?? [];

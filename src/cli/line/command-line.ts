@@ -306,8 +306,8 @@ class CommandLine {
       ...this.#withoutNo(name, at),
       ...this.#misspelled(given),
       ...this.#asSetting(given),
-      ...this.#ofOtherCommands(name),
       ...this.#leftOut(given),
+      ...this.#ofOtherCommands(name),
     ];
     const owners = this.#others
       .filter(({ flags }) => Object.hasOwn(flags, name))
@@ -371,10 +371,13 @@ class CommandLine {
       const before = this.words[at - 1] ?? '';
       const isValue =
         (TRUE.test(word) && IN_4_BITS.test(`${before} `)) ||
-        [OF_LORA, IN_4_BITS].some((each) => each.test(`${before} ${word}`) && !/^-/.test(word));
+        (/^(?:lora|4)$/i.test(word) &&
+          [OF_LORA, IN_4_BITS].some((each) => each.test(`${before} ${word}`)));
       const isPurpose = word === '--for' || (before === '--for' && word === 'lora');
       const next = this.words[at + 1] ?? '';
-      const isName = OF_LORA.test(`${word} ${next}`) || IN_4_BITS.test(`${word} ${next}`);
+      const isName =
+        word.startsWith('-') &&
+        [OF_LORA, IN_4_BITS].some((each) => each.test(word) || each.test(`${word} ${next}`));
       return !isValue && !isPurpose && !isName;
     });
     return { ...this.#line([...kept, '--for', 'qlora']), lead: 'did you mean --for?' };
@@ -481,7 +484,7 @@ class CommandLine {
     const hasCounterpart = this.#meanings
       .flagMeanings(given.name, this.#command.id)
       .some(({ name }) => Object.hasOwn(this.#command.flags, name));
-    if (isOurs || hasCounterpart) return [];
+    if ((isOurs && !this.#isOfTool) || hasCounterpart) return [];
     const length = given.value === undefined && this.#isLooseValue(given.at + 1) ? 2 : 1;
     return [this.#without(given, '<none>', length)];
   }

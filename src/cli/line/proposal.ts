@@ -117,7 +117,8 @@ async function checked(line: MeantLine, search: Search): Promise<Corrected | und
           isElsewhere: (line.isElsewhere || next.isElsewhere) ?? false,
           isSpelling: (line.isSpelling && next.isSpelling) ?? false,
           hasExample: (line.hasExample || next.hasExample) ?? false,
-          isOfTool: (line.isOfTool || next.isOfTool) ?? false,
+          // Another command has other flags, which are the user's.
+          isOfTool: next.words[0] === line.words[0] && Boolean(line.isOfTool || next.isOfTool),
           ...joinedNotes(line, next),
         },
         search,
