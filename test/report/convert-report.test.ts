@@ -40,6 +40,7 @@ const table = (given: Partial<ConvertedTable> = {}): ConvertedTable => ({
   replaces: ALL,
   sources: ALL,
   energy: null,
+  singularValues: null,
   errors: ALL.map((layer) => error(layer)),
   ...given,
 });
