@@ -565,8 +565,8 @@ export abstract class BaseCommand extends Command {
   protected note(flags: Pick<OutputFlags, 'quiet'>, text: string): void {
     if (flags.quiet) return;
     this.#notes.push(printable(text));
-    if ((this.constructor as typeof BaseCommand).notesFirst) return this.#writeNotes();
-    this.#noteTimer ??= setTimeout(() => this.#writeNotes(), NOTE_DELAY).unref();
+    if ((this.constructor as typeof BaseCommand).notesFirst) this.#writeNotes();
+    else this.#noteTimer ??= setTimeout(() => this.#writeNotes(), NOTE_DELAY).unref();
   }
 
   #writeNotes(): void {

@@ -2,9 +2,9 @@
 import { NO_PROGRESS, type ProgressDisplay } from '../base/progress-display.js';
 import { solveSweep } from '../base/sweep.js';
 import { sumOf } from '../base/text/words.js';
+import { refuseHub } from '../input/hub/needs-download.js';
 import { openWeighted, type WeightedModelFile } from '../input/model-input/weighted-model.js';
 import type { EvaluationInput, EvaluationResult } from '../language/evaluation/evaluate-files.js';
-import { refuseHub } from '../input/hub/needs-download.js';
 import { type AnswerNotes, withNotes } from './answer.js';
 import { type ConfigOptions, overridesOf } from './describe-model.js';
 import { type EngineOptions, engineOf } from './engine-options.js';

@@ -1,9 +1,9 @@
 /** `generate` as a function: text from a model. */
 import type { CacheType } from '../base/tensor/dtype.js';
+import { refuseHub } from '../input/hub/needs-download.js';
 import type { GenerationRequest } from '../language/generation/open-generation.js';
 import type { PromptSource } from '../language/generation/prompts.js';
 import type { GenerateResult, ReportedAnswer } from '../language/generation/session.js';
-import { refuseHub } from '../input/hub/needs-download.js';
 import { type AnswerNotes, withNotes } from './answer.js';
 import { type EngineOptions, engineOf } from './engine-options.js';
 import { openModelWithWeights, type WeightOptions } from './evaluate.js';

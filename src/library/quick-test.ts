@@ -1,6 +1,7 @@
 /** `quick-test` as a function: runs a model and checks that it works. */
 import type { QuickTestResult } from '../check/quick-test-result.js';
 import type { ChecksRequest } from '../check/test-forms.js';
+import { refuseHub } from '../input/hub/needs-download.js';
 import {
   checkpointAsConfig,
   checkpointWarnings,
@@ -12,7 +13,6 @@ import { locateModel } from '../input/model-input/locate.js';
 import { modelOf } from '../input/model-input/model-file.js';
 import { loadModelFile } from '../input/model-input/read-model-file.js';
 import { verifiedModel } from '../input/model-input/verify-checkpoint.js';
-import { refuseHub } from '../input/hub/needs-download.js';
 import { type AnswerNotes, withNotes } from './answer.js';
 import { overridesOf } from './describe-model.js';
 import { type EngineOptions, engineOf } from './engine-options.js';

@@ -171,9 +171,7 @@ const LINES: readonly (readonly [tool: string, line: string, right: Right])[] = 
   [
     'trtllm',
     'trtllm-serve qwen3-0.6b --tp_size 2 --max_batch_size 64 --max_seq_len 4096 --kv_cache_free_gpu_memory_fraction 0.9 --gpu h100',
-    is(
-      'fit qwen3-0.6b --tensor-parallel 2 --batch 64 --context 4096 --gpu h100 …',
-    ),
+    is('fit qwen3-0.6b --tensor-parallel 2 --batch 64 --context 4096 --gpu h100 …'),
   ],
   [
     'genaiperf',
@@ -418,11 +416,7 @@ const LINES: readonly (readonly [tool: string, line: string, right: Right])[] = 
     'litgpt generate hf --ids 1,2,3 --max_new_tokens 4 --top_k 50 --quantize bnb.nf4',
     is('generate hf --ids 1,2,3 --max-tokens 4 --top-k 50 --weights int4'),
   ],
-  [
-    'litgpt',
-    'litgpt convert_pretrained_checkpoint hf out --dry-run',
-    says('expected a change'),
-  ],
+  ['litgpt', 'litgpt convert_pretrained_checkpoint hf out --dry-run', says('expected a change')],
 
   [
     'nanogpt',

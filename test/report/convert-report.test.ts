@@ -351,6 +351,31 @@ describe('the errors', () => {
     expect(several).not.toContain('keeps');
   });
 
+  it('have the singular values of a new pair as a picture, apart by its rank', () => {
+    const pair = table({ form: 'low-rank', rank: 2, singularValues: [8, 4, 1, 0.5] });
+    const [, plot] = convertReport(result({ srte: srte({ tables: [pair] }) })).pictures?.() ?? [];
+    expect(plot).toMatchObject({
+      kind: 'line plot',
+      title: 'Singular values of shared_srte',
+      curves: [
+        {
+          label: 'kept by rank 2',
+          points: [
+            [1, 8],
+            [2, 4],
+          ],
+        },
+        {
+          label: 'left out',
+          points: [
+            [3, 1],
+            [4, 0.5],
+          ],
+        },
+      ],
+    });
+  });
+
   it('are left out without measurements', () => {
     const computed = srte({ tables: [table({ errors: [] })], relativeError: null });
     expect(long(result({ srte: computed }))).not.toContain('SRTE error');

@@ -165,15 +165,7 @@ const COUNTERPARTS: readonly FlagRow[] = [
     'batch',
     'per-device-train-batch-size,per-device-batch-size,per-gpu-batch-size,per-gpu-train-batch-size,micro-batch-size,' +
       'micro-batch,mbs,train-micro-batch-size-per-gpu,train-batch-size,batch-size-per-gpu,local-batch-size',
-    [
-      'transformers',
-      'deepspeed',
-      'megatron',
-      'axolotl',
-      'nanogpt',
-      'minimind',
-      'speech',
-    ],
+    ['transformers', 'deepspeed', 'megatron', 'axolotl', 'nanogpt', 'minimind', 'speech'],
   ],
   // These count sequences.
   [
@@ -356,11 +348,7 @@ const COUNTERPARTS: readonly FlagRow[] = [
     'train-tokens,training-tokens,num-tokens,total-tokens,max-train-tokens',
     ['litgpt', 'speech'],
   ],
-  [
-    'gpu-memory-utilization',
-    'mem-fraction-static',
-    ['sglang'],
-  ],
+  ['gpu-memory-utilization', 'mem-fraction-static', ['sglang']],
   // A share of what is free beside the weights, where ours is one of the whole memory.
   ['<none>', 'kv-cache-free-gpu-memory-fraction=,free-gpu-memory-fraction=', ['trtllm']],
   ['eager', 'enforce-eager,disable-cuda-graph', ['vllm', 'sglang']],

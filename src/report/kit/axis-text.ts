@@ -69,6 +69,8 @@ function plain(value: number, digits: number): string {
 
 function exponential(value: number, digits: number): string {
   if (value === 0 || !Number.isFinite(value)) return String(value);
-  const [number = '', power = ''] = Math.abs(value).toExponential(digits - 1).split('e');
+  const [number = '', power = ''] = Math.abs(value)
+    .toExponential(digits - 1)
+    .split('e');
   return `${value < 0 ? '−' : ''}${Number(number)}e${Number(power)}`;
 }

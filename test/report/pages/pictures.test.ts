@@ -61,8 +61,7 @@ it.each([
   expect(valueText(value, unit)).toBe(text);
 });
 
-it('leaves needless decimals out of ticks', () => {
-});
+it('leaves needless decimals out of ticks', () => {});
 
 it.each([
   [[0, 5e8, 1e9, 1.5e9], 'bytes', ['0', '0.5 GB', '1 GB', '1.5 GB']],

@@ -211,7 +211,13 @@ class Making {
     }));
     const parts = new Map([['freqs', this.#part('freqs', this.#dtype, shape)] as const]);
     // Tables of an earlier run were not compared in this one.
-    return { parts, rank: null, energy: null, singularValues: null, errors: saved === 'made' ? errors : null };
+    return {
+      parts,
+      rank: null,
+      energy: null,
+      singularValues: null,
+      errors: saved === 'made' ? errors : null,
+    };
   }
 
   async slice(range: RowRange): Promise<readonly ComparisonSums[]> {
