@@ -189,6 +189,9 @@ function withoutFlag(words: readonly string[], name: string): string[] {
   return at < 0 ? [...words] : words.toSpliced(at, words[at]?.includes('=') ? 1 : 2);
 }
 
+/** Milliseconds after which notes come before the answer. */
+const NOTE_DELAY = 1000;
+
 /** Base class of commands: each parses its flags, calls one function, and answers with its result. */
 export abstract class BaseCommand extends Command {
   static override baseFlags = baseFlags;
@@ -207,6 +210,13 @@ export abstract class BaseCommand extends Command {
 
   /** Notes on how values of flags were read. The parsers of flags add to them. */
   readonly notes: string[] = [];
+
+  /** Whether notes come at once: the command talks with the user, or streams its answer. */
+  static notesFirst = false;
+
+  /** Lines of `note` that are not printed yet. */
+  readonly #notes: string[] = [];
+  #noteTimer: NodeJS.Timeout | undefined;
 
   /** Models of the hub that were given. */
   readonly #references: MountedReference[] = [];
@@ -240,7 +250,7 @@ export abstract class BaseCommand extends Command {
     for (const text of this.notes) {
       if (this.#printedNotes.has(text)) continue;
       this.#printedNotes.add(text);
-      process.stderr.write(`${text}\n`);
+      this.note({ quiet: false }, text);
     }
   }
 
@@ -440,7 +450,10 @@ export abstract class BaseCommand extends Command {
     const options = isStdout(flags.output)
       ? renderOptions(process.stdout, flags['no-color'])
       : { width: Number.POSITIVE_INFINITY, colourLevel: 0 as const };
-    const built = report(result);
+    const { next, ...rest } = report(result);
+    // A file in Markdown is a model card, or part of a page: the next step is not its content.
+    const isCard = format === 'markdown' && !isStdout(flags.output);
+    const built: Report = isCard ? rest : { ...rest, next };
     if (format === 'svg') await this.#refuseMissingPicture(built);
     const source = format === 'html' && {
       command: pasteable([...(this.id ?? '').split(':'), ...this.argv]),
@@ -545,8 +558,25 @@ export abstract class BaseCommand extends Command {
     for (const line of lines) process.stderr.write(`error: ${printable(line)}\n`);
   }
 
-  /** Prints a progress line to stderr, unless the user wants quiet. */
-  protected note(flags: OutputFlags, text: string): void {
-    if (!flags.quiet) process.stderr.write(`${printable(text)}\n`);
+  /**
+   * A line on stderr about what was chosen or written, unless the user wants quiet. It follows the answer; where that
+   * takes a second, it comes before.
+   */
+  protected note(flags: Pick<OutputFlags, 'quiet'>, text: string): void {
+    if (flags.quiet) return;
+    this.#notes.push(printable(text));
+    if ((this.constructor as typeof BaseCommand).notesFirst) this.#writeNotes();
+    else this.#noteTimer ??= setTimeout(() => this.#writeNotes(), NOTE_DELAY).unref();
+  }
+
+  #writeNotes(): void {
+    clearTimeout(this.#noteTimer);
+    this.#noteTimer = undefined;
+    for (const line of this.#notes.splice(0)) process.stderr.write(`${line}\n`);
+  }
+
+  protected override async finally(error: Error | undefined): Promise<void> {
+    this.#writeNotes();
+    await super.finally(error);
   }
 }

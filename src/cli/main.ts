@@ -128,7 +128,7 @@ const CONDITION = { isCondition: true };
 
 /** Reads a line as its command does, without running it. @throws UserError for a mistake. */
 async function checkLine(
-  { words, models = [], gpus = [], hasExample = false }: MeantLine,
+  { words, models = [], gpus = [], hasExample = false, isOfTool = false }: MeantLine,
   config: Config,
 ) {
   for (const model of models) {
@@ -142,7 +142,7 @@ async function checkLine(
   if (helpLength(words, config) !== undefined || HELP_AND_VERSION.has(words[0] ?? '')) return;
   const isCommand = config.findCommand(words[0] ?? '') !== undefined;
   const name = words.slice(0, isCommand ? 1 : 2);
-  const rest = (await readWords([...words], config)).slice(name.length);
+  const rest = (await readWords([...words], config, isOfTool)).slice(name.length);
   const declared = config.findCommand(name.join(':'), { must: true });
   const isOfHub = (declared as { readsHub?: unknown }).readsHub !== undefined;
   const reference = isOfHub ? undefined : rest.find((word) => word.startsWith('hf:'));
@@ -284,14 +284,17 @@ async function refuseScript(words: readonly string[]): Promise<void> {
   if (script !== undefined) throw scriptError('a model', script);
 }
 
-/** The command line with the spellings that its command declares. */
-async function readWords(words: string[], config: Config): Promise<string[]> {
+/**
+ * The command line with the spellings that its command declares.
+ * @param isOfTool Whether another tool has the words.
+ */
+async function readWords(words: string[], config: Config, isOfTool = false): Promise<string[]> {
   if (HELP_AND_VERSION.has(words[0] ?? '')) return words;
   const name = words.slice(0, config.findCommand(words[0] ?? '') ? 1 : 2);
   const command = config.findCommand(name.join(':'));
   if (command === undefined) return words;
   const read = (meanings?: typeof import('./foreign/meanings.js')) =>
-    readCommandLine(words.slice(name.length), command, config.commands, meanings);
+    readCommandLine(words.slice(name.length), command, config.commands, meanings, isOfTool);
   try {
     return [...name, ...read()];
   } catch (error) {
@@ -309,6 +312,8 @@ async function unknownCommand(
   const { commandAdvice, isProgram, isVerb, nearestCommand, programWords, verbLines } =
     await import('./foreign/meanings.js');
   const { scriptError, scriptIn } = await import('./line/scripts.js');
+  const other = await otherStart(words, config);
+  if (other !== undefined) return other;
   const typed = written.length > 1 ? words : programWords(words);
   const text = typed === words ? written.join(' ') : (typed[0] ?? '');
   const script = isVerb(text) || isProgram(typed) ? undefined : scriptIn(words);
@@ -328,6 +333,7 @@ async function unknownCommand(
     const lines = verbs.map((meant) => ({
       words: meant,
       isSpelling: isHelp,
+      isOfTool: true,
       lead: `did you mean ${commandIn(meant, config)}?`,
     }));
     return new LineMistake(`expected a command, found ${quote(text)}`, lines, {
@@ -345,6 +351,49 @@ async function unknownCommand(
   return new LineMistake(`expected a command, found ${quote(text)}`, lines, {
     otherwise: 'minimind --help lists the commands',
   });
+}
+
+/** The error for a line whose command comes later: after flags, or after programs that start it. */
+async function otherStart(
+  words: readonly string[],
+  config: Config,
+): Promise<UserError | undefined> {
+  const [first = ''] = words;
+  const at = words.findIndex((word) => config.findCommand(word) ?? config.findTopic(word));
+  if (at > 0 && words.slice(0, at).every((word) => isSwitch(word, config))) {
+    const meant = [...words.slice(at), ...words.slice(0, at)];
+    return new LineMistake(`expected a command, found ${quote(first)}`, [
+      { words: meant, isSpelling: true },
+    ]);
+  }
+  const { startedLine } = await import('./foreign/launchers.js');
+  const started = startedLine(words);
+  if (started === undefined) return undefined;
+  const [command = '', ...rest] = started.words;
+  const isCommand = config.findCommand(command) !== undefined;
+  if (started.script === undefined) {
+    if (!isCommand) return unknownCommand([command], started.words, config);
+    return new LineMistake(`expected a command, found ${quote(first)}`, [
+      { words: started.words, isSpelling: first !== 'tune', isOfTool: true },
+    ]);
+  }
+  // A script of our projects without a model of the user has an example of its own.
+  const { scriptError } = await import('./line/scripts.js');
+  const { verbLines } = await import('./foreign/meanings.js');
+  const isNamed = await Promise.all(rest.map((word) => isPresent(word.replace(/^--[\w-]+=/, ''))));
+  if (!isNamed.includes(true)) return undefined;
+  const { message, suggestion } = scriptError('a command', started.script);
+  const verbs = verbLines(command, { words: rest, isSwitch: (word) => isSwitch(word, config) });
+  const lines = isCommand ? [[...started.words], ...verbs] : verbs;
+  return new LineMistake(
+    message,
+    lines.map((meant) => ({
+      words: meant,
+      isOfTool: true,
+      lead: `did you mean ${commandIn(meant, config)}?`,
+    })),
+    { otherwise: suggestion },
+  );
 }
 
 /** Whether a flag is a switch of every command that has it. */

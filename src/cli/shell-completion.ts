@@ -35,6 +35,8 @@ export interface CompletedCommand {
   readonly argument: readonly string[] | 'file' | 'none';
   /** Words to offer in addition to files. */
   readonly names?: readonly string[] | undefined;
+  /** Other words for the command. They are offered once their beginning is typed. */
+  readonly aliases?: readonly string[] | undefined;
 }
 
 const HELP: CompletedFlag = {
@@ -98,6 +100,15 @@ const firstWords = (commands: readonly CompletedCommand[]) =>
     .map(({ name }) => name)
     .sort();
 
+/** Commands with other words for them. */
+const aliased = (commands: readonly CompletedCommand[]) =>
+  commands.flatMap(({ name, aliases = [] }) => (aliases.length > 0 ? [{ name, aliases }] : []));
+
+const allAliases = (commands: readonly CompletedCommand[]) =>
+  aliased(commands)
+    .flatMap(({ aliases }) => aliases)
+    .sort();
+
 const spellings = ({ name, char }: CompletedFlag) => [`--${name}`, ...(char ? [`-${char}`] : [])];
 
 function bash(
@@ -159,8 +170,14 @@ _${bin}() {
   COMPREPLY=()
   if (( COMP_CWORD == 1 )); then
     ${offer([...firstWords(commands), ...[HELP, VERSION].flatMap(spellings)])}
+    if [[ -n $word ]]; then ${offer(allAliases(commands))}; fi
     return
   fi
+  case "$command" in
+${aliased(commands)
+  .map(({ name, aliases }) => `    ${aliases.map(quoted).join('|')}) command=${quoted(name)} ;;`)
+  .join('\n')}
+  esac
 ${[...topics].map((topic) => `  if [[ $command == ${quoted(topic)} ]] && (( COMP_CWORD > 2 )); then command="$command \${COMP_WORDS[2]}"; fi\n`).join('')}  case "$command $before" in
 ${values.join('\n')}
   esac
@@ -224,10 +241,16 @@ ${described.map((each) => `    ${each}`).join('\n')}
       _arguments ${[HELP, VERSION].flatMap(flagSpec).join(' ')}
     else
       _describe command commands
+      if [[ -n $words[2] ]]; then compadd -- ${allAliases(commands).map(literal).join(' ')}; fi
     fi
     return
   fi
   local command=$words[2]
+  case $command in
+${aliased(commands)
+  .map(({ name, aliases }) => `    ${aliases.map(quoted).join('|')}) command=${quoted(name)} ;;`)
+  .join('\n')}
+  esac
   shift words
   (( CURRENT-- ))
 ${[...topics].map((topic) => `  if [[ $command == ${quoted(topic)} ]] && (( CURRENT > 2 )); then\n    command="$command $words[2]"\n    shift words\n    (( CURRENT-- ))\n  fi\n`).join('')}  case $command in
@@ -262,7 +285,7 @@ function fish(
       `-d ${text(flag.summary)}`,
     ].join(' ');
   const lines = commands.flatMap((command) => {
-    const { name, summary, flags, argument, names = [] } = command;
+    const { name, summary, flags, argument, names = [], aliases = [] } = command;
     const topic = topicOf(command);
     const last = lastWord(command);
     // The last word of a command may also be a command of its own.
@@ -270,7 +293,7 @@ function fish(
     const words = topics.has(name) && Array.isArray(argument) ? argument : others;
     const seen = '__fish_seen_subcommand_from';
     const condition = [
-      `'${seen} ${topic ?? name}`,
+      `'${seen} ${[topic ?? name, ...aliases].join(' ')}`,
       ...(topic === undefined ? [] : [`${seen} ${last}`]),
       ...(words.length > 0 ? [`not ${seen} ${words.join(' ')}`] : []),
     ]
@@ -281,6 +304,11 @@ function fish(
     return [
       ...(topic === undefined
         ? [`complete -c ${bin} -n __fish_use_subcommand -a ${name} -d ${text(summary)}`]
+        : []),
+      ...(aliases.length > 0
+        ? [
+            `complete -c ${bin} -n '__fish_use_subcommand; and string length -q -- (commandline -ct)' -a ${list(aliases)} -d ${text(name)}`,
+          ]
         : []),
       ...(argument === 'none' ? [] : [`complete -c ${bin} -n ${condition} ${argumentLine[0]}`]),
       ...flags.map((flag) => flagLine(condition, flag)),
@@ -316,6 +344,11 @@ function powershell(
   return `# Completion of ${bin} for PowerShell. Without an offer, PowerShell completes file names.
 $${bin}Topics = ${list([...topics])}
 $${bin}First = ${list([...firstWords(commands), ...[HELP, VERSION].flatMap(spellings)])}
+$${bin}Aliases = @{
+${aliased(commands)
+  .flatMap(({ name, aliases }) => aliases.map((each) => `  ${text(each)} = ${text(name)}`))
+  .join('\n')}
+}
 $${bin}Flags = @{
 ${flags.join('\n')}
 }
@@ -329,8 +362,10 @@ Register-ArgumentCompleter -Native -CommandName ${bin} -ScriptBlock {
   param($word, $line, $cursor)
   $given = @($line.CommandElements | Where-Object { $_.Extent.EndOffset -lt $cursor } | ForEach-Object { $_.ToString() })
   $offered = $${bin}First
+  if ($word -ne '') { $offered = $offered + @($${bin}Aliases.Keys | Sort-Object) }
   if ($given.Count -gt 1) {
     $command = $given[1]
+    if ($${bin}Aliases.ContainsKey($command)) { $command = $${bin}Aliases[$command] }
     if ($${bin}Topics -contains $command -and $given.Count -gt 2) { $command = "$command $($given[2])" }
     $before = "$command $($given[-1])"
     if ($${bin}Values.ContainsKey($before)) { $offered = $${bin}Values[$before] }

@@ -37,7 +37,12 @@ export default class Completion extends BaseCommand {
     const { args, flags } = await this.parse(Completion);
     const shell = args.shell as Shell;
     const names = await namesToOffer();
-    const commands = this.config.commands.map((command) => completed(command, names));
+    const { aliasesOf } = await import('../cli/foreign/meanings.js');
+    const known = new Set(this.config.commandIDs);
+    const commands = this.config.commands.map((command) => ({
+      ...completed(command, names),
+      aliases: aliasesOf(command.id).filter((alias) => !known.has(alias)),
+    }));
     const script = completionScript(shell, this.config.bin, commands);
     const result: CompletionResult = { schema: 'minimind/completion@1', shell, script };
     if (formatOf(flags) === 'json') await this.writeJson(flags, result);

@@ -37,6 +37,7 @@ export default class Explore extends BaseCommand {
     'of validate, sliders, parameters, memory against context, whether it fits, users, speed, training, and two models ' +
     'side by side. The page is served to this machine only until Ctrl-C, or saved as one file with --save or -o ' +
     'page.html. It sends no request. Its figures are those of profile and fit.';
+  static override notesFirst = true;
   static override readsHub = 'config' as const;
   static override textEndings = ['.html', '.htm'];
   static override examples = [

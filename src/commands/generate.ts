@@ -29,6 +29,7 @@ export default class Generate extends BaseCommand {
     'In a pipe, stdout has only the text; figures go to stderr. --logits shows the sampling of given numbers, without a model. Perplexity and “least sure” refer to the distribution ' +
     'of the model before any filter.';
   static override needsWeights = true;
+  static override notesFirst = true;
   static override examples = [
     '<%= config.bin %> <%= command.id %> hybrid/tiny --random --ids 1,2,3 --max-tokens 8',
     '<%= config.bin %> <%= command.id %> hybrid/tiny --random --ids 1,2,3 --max-tokens 8 --temperature 0.8 --seed 7',

@@ -6,6 +6,7 @@ import { inPackage } from '../fixtures.js';
 import type { Run } from '../run-cli.js';
 import { runHere } from '../run-here.js';
 import { GUESSES, type Right } from './guesses.js';
+import { HABIT_GUESSES } from './habit-guesses.js';
 import { TOOL_GUESSES } from './tool-guesses.js';
 import { userFolder, wordsOf } from './user-folder.js';
 
@@ -80,8 +81,11 @@ describe('a first guess', () => {
     expect({ code, stderr: code === 0 ? '' : stderr }).toEqual({ code: 0, stderr: '' });
   });
 
-  it.each([...GUESSES, ...TOOL_GUESSES])('is understood: minimind %s', async (line, right) => {
-    const run = await runHere(wordsOf(line), { cwd: folder });
-    expect(fault(right, run)).toBeUndefined();
-  });
+  it.each([...GUESSES, ...TOOL_GUESSES, ...HABIT_GUESSES])(
+    'is understood: minimind %s',
+    async (line, right) => {
+      const run = await runHere(wordsOf(line), { cwd: folder });
+      expect(fault(right, run)).toBeUndefined();
+    },
+  );
 });

@@ -116,7 +116,7 @@ describe.skipIf(!hasShell('bash'))('completion in bash', () => {
   }
 
   const CASES: readonly (readonly [words: readonly string[], expected: readonly string[]])[] = [
-    [['comp'], ['compare', 'compare-srte', 'completion']],
+    [['comp'], ['compare', 'compare-srte', 'completion', 'complete', 'compress']],
     [['profile', '--opt'], ['--optimizer']],
     [
       ['profile', '--format', ''],
@@ -144,7 +144,14 @@ describe.skipIf(!hasShell('bash'))('completion in bash', () => {
       ['minimind2-moe', 'minimind2-small'],
     ],
     [['--v'], ['--version']],
-    [['kv'], ['kv-projector']],
+    // Words of other tools for a command.
+    [['serv'], ['serve', 'server']],
+    [
+      ['serve', '--gpu', 'rtx-409'],
+      ['rtx-4090', 'rtx-4090-laptop'],
+    ],
+    [['finetune', '--warm'], ['--warmup']],
+    [['kv'], ['kv-projector', 'kv-cache']],
     [['kv-projector', 'pa'], ['params']],
     [['kv-projector', 'params', '--te'], ['--teacher']],
     [['kv-projector', 'params', '--dev'], []],
@@ -193,7 +200,8 @@ describe.skipIf(!hasShell('fish'))('completion in fish', () => {
   });
 
   it.each([
-    ['minimind comp', ['compare', 'compare-srte', 'completion']],
+    ['minimind comp', ['compare', 'compare-srte', 'complete', 'completion', 'compress']],
+    ['minimind serve --gpu rtx-409', ['rtx-4090', 'rtx-4090-laptop']],
     ['minimind profile --opt', ['--optimizer']],
     ['minimind profile --format ', ['csv', 'html', 'json', 'markdown', 'svg', 'table']],
     ['minimind completion ', ['bash', 'fish', 'zsh']],

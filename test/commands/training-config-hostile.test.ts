@@ -1,6 +1,6 @@
 /** A training config is a file of somebody else: it names a model and settings, and nothing more. */
 import { execFileSync } from 'node:child_process';
-import { existsSync, mkdirSync, mkdtempSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -44,6 +44,17 @@ describe('a hostile training config', () => {
       expect(checked.code).toBe(1);
       expect(checked.stdout + checked.stderr).toContain('expected a model');
     }
+  });
+
+  it('names a folder that is read as any folder of a model: one config of at most 1 MB, no pipe', async () => {
+    const folder = newFolder();
+    const config = path.join(folder, 'config.json');
+    const { file } = axolotl(folder);
+    writeFileSync(config, ' '.repeat(2_000_000));
+    expect((await answered(file)).text).toContain('config.json is larger than 1 MB');
+    rmSync(config);
+    execFileSync('mkfifo', [config]);
+    expect((await answered(file)).text).toContain('expected a regular file at');
   });
 
   it('opens no file outside of its folder and the working folder, and shows none', async () => {

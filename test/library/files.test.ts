@@ -125,3 +125,25 @@ const filesIn = (place: string): Record<string, string> =>
       .sort()
       .map((name) => [name, fs.readFileSync(path.join(place, name)).toString('base64')]),
   );
+
+describe('a model of the hub', () => {
+  test('is refused by functions that need its weights, with what to write', async () => {
+    const asked = [
+      evaluate('hf:some/model', { ids: '1,2' }),
+      generate('hf:some/model@v2', { ids: [1] }),
+      quickTest(TINY, { checkpoint: 'hf:some/model' }),
+    ];
+    for (const each of asked) {
+      await expect(each).rejects.toMatchObject({
+        code: 'usage',
+        message: expect.stringMatching(/ needs local files, and downloads none from the hub$/),
+        suggestion: expect.stringMatching(/hf download some\/model.*, then name \.\/model$/),
+      });
+    }
+  });
+
+  test('has a config that quickTest reads from the hub, or from the caches of this machine', async () => {
+    const answer = quickTest('hf:some/model-that-no-cache-has', { offline: true });
+    await expect(answer).rejects.toThrow(/some\/model-that-no-cache-has/);
+  });
+});

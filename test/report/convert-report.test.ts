@@ -40,6 +40,7 @@ const table = (given: Partial<ConvertedTable> = {}): ConvertedTable => ({
   replaces: ALL,
   sources: ALL,
   energy: null,
+  singularValues: null,
   errors: ALL.map((layer) => error(layer)),
   ...given,
 });
@@ -348,6 +349,31 @@ describe('the errors', () => {
     const several = long(result({ srte: srte({ tables }) }));
     expect(lineOf(several, '1  3.22%')).toMatch(/ 75\.0%$/);
     expect(several).not.toContain('keeps');
+  });
+
+  it('have the singular values of a new pair as a picture, apart by its rank', () => {
+    const pair = table({ form: 'low-rank', rank: 2, singularValues: [8, 4, 1, 0.5] });
+    const [, plot] = convertReport(result({ srte: srte({ tables: [pair] }) })).pictures?.() ?? [];
+    expect(plot).toMatchObject({
+      kind: 'line plot',
+      title: 'Singular values of shared_srte',
+      curves: [
+        {
+          label: 'kept by rank 2',
+          points: [
+            [1, 8],
+            [2, 4],
+          ],
+        },
+        {
+          label: 'left out',
+          points: [
+            [3, 1],
+            [4, 0.5],
+          ],
+        },
+      ],
+    });
   });
 
   it('are left out without measurements', () => {

@@ -28,6 +28,8 @@ export interface LowRank {
   readonly rank: number;
   /** Largest first, [rank]. Zero for values below rounding error. */
   readonly singularValues: Float64Array;
+  /** All that were found, largest first: those of the rank, and some beyond it, which are at most the true ones. */
+  readonly spectrum: Float64Array;
   /** Squared Frobenius norm of the matrix. */
   readonly squaredNorm: number;
   /** V·√Σ, [columns, rank]. */
@@ -235,9 +237,10 @@ function shifted(image: Matrix, directions: Matrix, shift: number): Matrix {
 function factorsOf(found: Subspace, products: MatrixProducts): LowRank {
   const { rank, squaredNorm, passes } = found;
   const least = products.rounding * Math.sqrt(squaredNorm);
-  const singularValues = found.energies
-    .slice(0, rank)
-    .map((energy) => (Math.sqrt(energy) > least ? Math.sqrt(energy) : 0));
+  const spectrum = found.energies.map((energy) =>
+    Math.sqrt(energy) > least ? Math.sqrt(energy) : 0,
+  );
+  const singularValues = spectrum.slice(0, rank);
   const directions = withSigns(rowsView(found.directions, 0, rank));
   const roots = singularValues.map(Math.sqrt);
   const inverse = rowsTimes(
@@ -248,6 +251,7 @@ function factorsOf(found: Subspace, products: MatrixProducts): LowRank {
   return {
     rank,
     singularValues,
+    spectrum,
     squaredNorm,
     passes,
     projection: transposed(rowsTimes(directions, roots)),

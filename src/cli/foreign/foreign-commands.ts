@@ -11,7 +11,8 @@ type VerbRow = readonly [lines: readonly string[], words: string, sources: reado
 export const VERBS: readonly VerbRow[] = [
   [
     ['generate'],
-    'cli,chat,sample,complete,inference,infer,talk,prompt,simple,generate-text',
+    'cli,chat,sample,complete,inference,infer,talk,prompt,simple,generate-text,webchat,chat-cli,generate-full,' +
+      'generate-adapter,generate-adapter-v2,generate-sequentially,generate-tp',
     ['llama.cpp', 'axolotl', 'llama-factory', 'nanogpt', 'mlx', 'vllm', 'speech'],
   ],
   [['generate', 'quick-test'], 'run', ['ollama']],
@@ -30,7 +31,7 @@ export const VERBS: readonly VerbRow[] = [
     ['convert-checkpoint'],
     'mlx-lm convert,convert-hf-to-gguf,to-gguf,shard,split,gguf-split,zero-to-fp32,consolidate,merge-weights,' +
       'merge-sharded-fsdp-weights,convert-srte,compress,convert-llama-weights-to-hf,dcp-to-torch,convert-to-litgpt,' +
-      'convert-from-litgpt,convert-lit-checkpoint,ct2-transformers-converter,convert-gguf,dequantize,' +
+      'convert-from-litgpt,convert-pretrained-checkpoint,lite auto-awq,lite auto-gptq,lite smooth-quant,convert-lit-checkpoint,ct2-transformers-converter,convert-gguf,dequantize,' +
       'convert-to-safetensors',
     [
       'llama.cpp',
@@ -51,12 +52,14 @@ export const VERBS: readonly VerbRow[] = [
   ],
   [
     ['evaluate'],
-    'eval,ppl,perplexity,lm-eval,score,lm-eval run',
+    'eval,ppl,perplexity,lm-eval,score,lm-eval run,base-eval,chat-eval,litgpt evaluate',
     ['llama.cpp', 'lm-eval', 'llama-factory', 'axolotl', 'mlx', 'speech'],
   ],
   [
     ['train-plan'],
-    'finetune,fine-tune,pretrain,sft,schedule,lora,dpo,finetune-lora,finetune-full,train-full-sft,train-pretrain',
+    'train,finetune,fine-tune,pretrain,sft,schedule,lora,dpo,finetune-lora,finetune-full,train-full-sft,train-pretrain,' +
+      'finetune-adapter,finetune-adapter-v2,grpo,kto,rloo,reward,ppo,orpo,base-train,chat-sft,train-gpt,pretrain-gpt,' +
+      'train-lora,train-dpo',
     ['axolotl', 'llama-factory', 'litgpt', 'trl', 'mlx', 'minimind', 'speech'],
   ],
   [
@@ -76,7 +79,7 @@ export const VERBS: readonly VerbRow[] = [
     ['fit'],
     'estimate,estimate-memory,memory,vram,serve,server,load,can-i-run,can-it-run,will-it-fit,memory-usage,deploy,speed,' +
       'throughput,requirements,text-generation-launcher,launch-server,trtllm-serve,api,api-server,how-many-gpus,' +
-      'fit-params,cost,bench serve',
+      'fit-params,cost,bench serve,bench-serving,serve api-server,genai-perf profile,koboldcpp,vllm-serve,openai-server',
     [
       ...([
         'accelerate',
@@ -101,6 +104,9 @@ export const VERBS: readonly VerbRow[] = [
   [['validate'], 'check,lint,validate-config', ['speech']],
   [['compare'], 'diff,vs', ['speech']],
   [['plan'], 'search,design,optimize', ['speech']],
+  [['fit --for lora', 'train-plan'], 'unsloth-cli', ['unsloth']],
+  [['init $1 --save $2'], 'tune cp', ['torchtune']],
+  [['init $1 --save -'], 'tune cat', ['torchtune']],
   [['init'], 'new,create', ['ollama', 'speech']],
   [['list'], 'models,presets,ls', ['ollama', 'lmstudio', 'torchtune']],
   [
@@ -113,7 +119,7 @@ export const VERBS: readonly VerbRow[] = [
   [['compare-srte'], 'srte', ['speech']],
   [
     ['doctor'],
-    'devices,engines,env,ps,nvidia-smi,rocm-smi,collect-env,system-info',
+    'devices,engines,env,ps,nvidia-smi,rocm-smi,collect-env,system-info,ds-report,check-env',
     ['ollama', 'llama-factory', 'transformers', 'accelerate', 'lmstudio', 'speech'],
   ],
   [['--version'], 'version', ['llama-factory', 'lmstudio', 'speech']],
@@ -136,6 +142,7 @@ export const PROGRAMS: ReadonlySet<string> = new Set([
     'accelerate',
     'llamafactory-cli',
     'mlx-lm',
+    'deepspeed',
     'hf',
   ],
   ...[
@@ -145,6 +152,9 @@ export const PROGRAMS: ReadonlySet<string> = new Set([
     'lm-eval',
     'litgpt',
     'trl',
+    'llama',
+    'lmdeploy',
+    'genai-perf',
     'transformers',
     'transformers-cli',
   ],

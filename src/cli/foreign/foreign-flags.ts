@@ -1,5 +1,6 @@
 /** Flags of other tools, and their counterparts here. Loaded only for a line with a word that is not one of ours. */
 import type { FlagRow } from './flags/flag-row.js';
+import { FURTHER_FLAGS } from './flags/further.js';
 import { MODELS_AND_SERVING } from './flags/models-and-serving.js';
 import { NOT_NEEDED } from './flags/not-needed.js';
 import { RUNS_AND_ANSWERS } from './flags/runs-and-answers.js';
@@ -8,6 +9,7 @@ import { WITHOUT_COUNTERPART } from './flags/without-counterpart.js';
 
 /** All rows, in the order in which meanings are proposed. */
 export const FLAGS: readonly FlagRow[] = [
+  ...FURTHER_FLAGS,
   ...MODELS_AND_SERVING,
   ...TRAINING,
   ...RUNS_AND_ANSWERS,

@@ -40,10 +40,11 @@ function names(text: string): string[] {
 /** Whether a meaning is the same flag under another name, with the same value. */
 export function isSpelling(
   given: string,
-  { name, value, onlyFor, values, isPerSequence = false }: FlagMeaning,
+  { name, value, onlyFor, values, isPerSequence = false, isOfStep = false }: FlagMeaning,
 ): boolean {
   const isArgument = name.startsWith('<');
-  const isSame = [value, onlyFor, values].every((each) => each === undefined) && !isPerSequence;
+  const isSame =
+    [value, onlyFor, values].every((each) => each === undefined) && !isPerSequence && !isOfStep;
   const isLimit = /^(?:max|min)-/.test(name) && !/^(?:max|min)/i.test(given);
   const isOne = given.length > 1 && (isArgument || !CHOSEN.has(foldedName(given)));
   return name !== '' && name !== '<none>' && isSame && isOne && !isLimit;
@@ -78,6 +79,11 @@ export const valueAdvice = (flag: string, value: string): string | undefined =>
 export function commandAdvice(word: string, rest: readonly string[]): string | undefined {
   const [own = '', ...words] = isProgram([word, ...rest]) ? rest : [word, ...rest];
   const command = verbOf(own);
+  // importances of weights, and tasks of benchmarks.
+  if (command === 'imatrix') {
+    return 'llama-imatrix makes such a file from a text; write it as in minimind convert-checkpoint MODEL OUT.gguf --dtype q4_k_m --imatrix FILE';
+  }
+  if (verbOf(word) === 'lm-eval' && command === 'ls') return ADVICE.tasks;
   if (OF_A_STORE.has(command))
     return 'minimind has no store of models: it reads files, folders and hf:ORG/NAME';
   if (!DOWNLOADS.has(command)) return undefined;
@@ -125,8 +131,31 @@ export interface FlagMeaning {
   readonly hasValue?: boolean;
   /** Whether the value counts sequences, and the one here tokens. */
   readonly isPerSequence?: boolean;
+  /** Whether the value counts the sequences of a step on all GPUs. */
+  readonly isOfStep?: boolean;
   /** Values of the flag, and what they are called here. */
   readonly values?: Readonly<Record<string, string>> | undefined;
+}
+
+/** Values of an object of JSON in one line: numbers and texts. */
+const MEMBER = /"(\w+)"\s*:\s*(?:"([^"]*)"|([-\w.]+))/g;
+
+/**
+ * The pairs of `a=1,b=2`, and those of `{"a": 1}`, whose keys are `flag.a` as in vLLM.
+ * @param flag The flag with its dashes.
+ */
+export function pairsIn(text: string, flag: string): (readonly [key: string, value: string])[] {
+  if (!text.startsWith('{')) {
+    return text.split(',').map((each) => {
+      const [key = '', value = ''] = each.split(/=(.*)/s);
+      return [key, value];
+    });
+  }
+  const prefix = flag.replace(/^-+|=.*$/gs, '');
+  return [...text.matchAll(MEMBER)].map(([, key, quoted, plain]) => [
+    `${prefix}.${key}`,
+    quoted ?? plain ?? '',
+  ]);
 }
 
 /** A name in the table, with the value after it. */
@@ -182,14 +211,15 @@ function meaningsOf(folded: string, command: string): FlagMeaning[] {
     if (commands !== undefined && !commands.split('|').includes(command)) return [];
     return [...conditions].map((condition) => {
       const [sized = '', value] = meaning.split('=');
-      const [flag = '', factor] = sized.split('*');
+      const [flag = '', factor] = sized.split(/[*/]/);
       return {
         name: flag,
         value,
         off: value === undefined ? undefined : OFF[flag],
         onlyFor: condition ? conditionOf(condition) : undefined,
         hasValue: condition === '',
-        isPerSequence: factor !== undefined,
+        isPerSequence: factor !== undefined && sized.includes('*'),
+        isOfStep: sized.includes('/'),
         values: VALUES[folded],
       };
     });
@@ -209,6 +239,12 @@ export function otherNames(): readonly string[] {
   ];
   return knownNames;
 }
+
+/** Words of other tools for a command as it is, without flags of its own. */
+export const aliasesOf = (command: string): string[] =>
+  VERBS.filter(([lines]) => lines.length === 1 && lines[0] === command)
+    .flatMap(([, words]) => words.split(','))
+    .filter((word) => !word.includes(' '));
 
 /** The lines that a word means; none for a word that is not in the table. */
 const linesOf = (word: string): readonly string[] =>
@@ -284,10 +320,14 @@ export function verbLines(word: string, verb: VerbWords): string[][] {
   if (!isOfProgram && isVerb(`${word} ${next}`))
     return filledLines(`${first} ${verbOf(next)}`, { ...verb, words });
   if (!isOfProgram) return filledLines(first, verb);
+  // Tasks of benchmarks, which no list here has.
+  if (first === 'lm-eval' && next === 'ls') return [];
   const flags = PROGRAM_FLAGS[first] ?? {};
   const rest = {
     ...verb,
+    // Programs have `--` before the flags of a launcher.
     words: words.flatMap((each, at) => {
+      if (each === '--') return [];
       const meant = flags[each];
       if (meant === undefined || meant.only?.test(words[at + 1] ?? '') === false) return [each];
       return meant.unless && words.includes(meant.unless) ? [] : [meant.name];

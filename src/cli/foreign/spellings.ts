@@ -45,6 +45,7 @@ const CHOICES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
       fusedadam: 'adamw-fused',
       fusedadamw: 'adamw-fused',
       adamwhf: 'adamw',
+      adamwtorch8bit: 'adamw-8bit',
     },
     ...{ adamwbnb8bit: 'adamw-8bit', adamwbnb: 'adamw-8bit', momentum: 'sgd-momentum' },
     ...{ pagedadam: 'paged-adamw', pagedadamw: 'paged-adamw', pagedadamw32bit: 'paged-adamw' },

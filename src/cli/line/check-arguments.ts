@@ -1,10 +1,11 @@
 /** Checks the arguments of a line, and the file of its answer. */
 import fs from 'node:fs';
 import { usageError } from '../../base/errors.js';
+import { parseDtype } from '../../base/tensor/dtype.js';
 import { counted } from '../../base/text/words.js';
 import { quote } from '../../config/quote.js';
 import { type MeantLine, pasteable } from './line-mistake.js';
-
+import type { Option } from './meant-lines.js';
 import { MODEL_ARGUMENTS, type TypedLine } from './typed-line.js';
 
 /** Endings of artifacts: configs, graphs and tensors. */
@@ -12,6 +13,9 @@ const SAVED_ENDING = /\.(?:ya?ml|onnx|gguf|safetensors|pt|pth|bin)$/i;
 
 /** Endings of answers; another file of `--output` without an argument for it is an artifact. */
 const ANSWER_ENDING = /\.(?:json|csv|md|markdown|txt|log|html|svg|sh|sbatch|ya?ml)$|^-$/i;
+
+/** Words of a sentence, which say nothing beside its arguments. */
+const FILLER = /^(?:on|an?|the|for|to|into|vs\.?|versus|with|and|in|as|from|against|of|using)$/i;
 
 const KINDS = {
   type: /^(?:q\d_(?:k(?:_[sml])?|[01])|b?f16|f32)$/i,
@@ -62,6 +66,8 @@ interface ExtraWord {
 export function checkArguments(typed: TypedLine): void {
   checkConfigAlone(typed);
   const declared = Object.values(typed.command.args);
+  refuseFillers(typed, declared.length);
+  refuseOverrides(typed);
   const missing = declared.filter(
     ({ required }, index) => required && !typed.isPlanned && !typed.arguments[index],
   );
@@ -84,11 +90,57 @@ export function checkArguments(typed: TypedLine): void {
     `minimind ${typed.name}: expected ${most}, found ${quote(extra.word)} as well`,
     [
       ...(isOverride ? [{ ...typed.corrected(extra.at, [override]), isSpelling: true }] : []),
+      ...asFurtherValue(typed, extra),
       ...asFlag(typed, extra),
       { ...typed.corrected(extra.at, []), isShorter: true },
     ],
     typed.example,
   );
+}
+
+/** Refuses words of a sentence between the arguments: `fit qwen3-8b on a 4090`, `compare A vs B`. */
+function refuseFillers(typed: TypedLine, most: number): void {
+  const isOpen = typed.command.strict === false;
+  const filler = typed.arguments.find(
+    ({ word }, index) => index > 0 && FILLER.test(word) && !fs.existsSync(word),
+  );
+  if (filler === undefined || (!isOpen && typed.arguments.length <= most)) return;
+  throw typed.mistake(`minimind ${typed.name}: expected no word ${quote(filler.word)}`, [
+    { ...typed.corrected(filler.at, []), isSpelling: true },
+  ]);
+}
+
+/** Refuses arguments as in Hydra and dd: `model=my.yaml`. */
+function refuseOverrides(typed: TypedLine): void {
+  const declared = Object.keys(typed.command.args);
+  if (typed.command.strict === false) return;
+  const given = typed.arguments.slice(0, declared.length).find(({ word }) => {
+    const [, name] = /^([a-z][\w.-]*)=./i.exec(word) ?? [];
+    return name !== undefined && !fs.existsSync(word) && !declared.includes('prompt');
+  });
+  if (given === undefined) return;
+  throw typed.mistake(`expected ${declared[0]?.toUpperCase()}, found ${quote(given.word)}`, [
+    { ...typed.corrected(given.at, [`--${given.word}`]), isSpelling: true },
+  ]);
+}
+
+/** The line with a word as one more value of the flag before: `--targets q_proj v_proj`, `--dtypes float32 float16`. */
+function asFurtherValue(
+  typed: TypedLine,
+  { word, at }: { readonly word: string; readonly at: number },
+): MeantLine[] {
+  const name = typed.words[at - 2]?.replace(/^--/, '') ?? '';
+  const flag = typed.command.flags[name];
+  if (flag?.type !== 'option' || typed.words[at - 2] !== `--${name}`) return [];
+  const { delimiter, helpValue = '' } = flag as Option;
+  if (delimiter === ',' || helpValue === 'NAMES') {
+    const joined = `${typed.words[at - 1]},${word}`;
+    return [typed.lineOf(typed.words.toSpliced(at - 1, 2, joined))];
+  }
+  const isType = helpValue === 'TYPE' && parseDtype(word) !== undefined;
+  return isType
+    ? [{ ...typed.corrected(at, []), leftOut: [`${word}: --${name} takes one type at a time`] }]
+    : [];
 }
 
 /** Refuses `--config FILE` without a checkpoint: a config alone is a model. */

@@ -9,6 +9,7 @@ import { type DeclaredCommand, type Meanings, TypedLine } from './typed-line.js'
  * their common names.
  * @param words The words after the command's name.
  * @param others All commands, which may have a flag that this one lacks.
+ * @param isOfTool Whether another tool has the words: its flags without a counterpart are left out.
  * @throws UserError for the first mistake, with the corrected command line where there is one; NeedsMeanings.
  */
 export function readCommandLine(
@@ -16,8 +17,9 @@ export function readCommandLine(
   command: DeclaredCommand,
   others: readonly DeclaredCommand[],
   meanings?: Meanings,
+  isOfTool = false,
 ): string[] {
-  const typed = new TypedLine(command, words, others, meanings);
+  const typed = new TypedLine(command, words, others, meanings, isOfTool);
   readWords(typed);
   checkArguments(typed);
   checkAnswerFile(typed);

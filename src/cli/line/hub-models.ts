@@ -1,11 +1,8 @@
 /** Models of the hub on a command line. Loaded only when there is one. */
-import { type UserError, usageError } from '../../base/errors.js';
-import { downloadLine } from '../../base/text/hub-names.js';
 import { formatBytes } from '../../base/text/units.js';
-import { shellWord } from '../../base/text/words.js';
 import type { HubNeed, MountedReference } from '../../input/hub/mount-reference.js';
 import { mountReference } from '../../input/hub/mount-reference.js';
-import type { HubReference } from '../../input/hub/reference.js';
+import { needsDownload } from '../../input/hub/needs-download.js';
 import { parseHubReference, pinnedPath } from '../../input/hub/reference.js';
 import { progressDisplay } from '../progress.js';
 
@@ -41,7 +38,7 @@ export async function mountAll(
   const references: MountedReference[] = [];
   const paths = new Map<string, string>();
   for (const { text, reference } of parsed) {
-    if (need === undefined) throw needsDownload(command, reference);
+    if (need === undefined) throw needsDownload(`minimind ${command}`, reference);
     const mounted = await mountReference({
       ...{ reference, text, need },
       isOffline: flags.offline ?? false,
@@ -70,14 +67,4 @@ const ORIGINS: Readonly<Record<MountedReference['origin'], string>> = {
 function commitText({ reference, commit, origin, bytesFetched }: MountedReference): string {
   const fetched = bytesFetched > 0 ? ` (${formatBytes(bytesFetched)} fetched)` : '';
   return `${reference} is commit ${commit}${ORIGINS[origin]}${fetched}`;
-}
-
-function needsDownload(command: string, { repository, revision, file }: HubReference): UserError {
-  const folder = repository.slice(repository.indexOf('/') + 1);
-  const at = revision === undefined ? '' : ` --revision ${shellWord(revision)}`;
-  const message = `minimind ${command} needs local files, and downloads none from the hub`;
-  return usageError(
-    message,
-    `write ${downloadLine(repository)}${at}, then name ./${folder}${file === undefined ? '' : `/${file}`}`,
-  );
 }

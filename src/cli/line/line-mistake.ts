@@ -25,6 +25,8 @@ export interface MeantLine {
   readonly isElsewhere?: boolean;
   /** Whether it differs in spelling only: every word has one meaning, and nothing is chosen. Such a line runs. */
   readonly isSpelling?: boolean;
+  /** Whether it is a line of another tool. What has no counterpart is left out of it, and said. */
+  readonly isOfTool?: boolean;
   /** Words in it that have to be models. */
   readonly models?: readonly string[];
   /** Words in it that must be GPUs. */

@@ -30,8 +30,9 @@ const OF_FILES = /^(?:FILE|PATH|DIR|FILE,FILE|MODEL|OTHER|ORIGINAL)$/;
 const FORMAT_NAMES = { safetensors: true, pt: true, pth: true, gguf: true, onnx: true, bin: true };
 
 /** Switches of adapters, and of weights in 4 bits, in other tools. */
-const OF_LORA = /(?:^| )--(?:(?:use[-_])?(?:lora|peft)|fine-?tune|sft|for[ =]lora)(?= |=|$)/i;
-const IN_4_BITS = /(?:^| )--(?:load[-_]in[-_])?4[-_]?bit(?= |=|$)/i;
+const OF_LORA =
+  /(?:^| )--(?:(?:use[-_])?(?:lora|peft)|fine-?tune|sft|(?:for|finetuning[-_]type)[ =]lora)(?= |=|$)/i;
+const IN_4_BITS = /(?:^| )--(?:(?:load[-_]in[-_])?4[-_]?bit|quantization[-_]bit[ =]4)(?= |=|$)/i;
 
 /** Words of a line about a training. */
 const OF_TRAINING =
@@ -76,9 +77,16 @@ function asQlora(typed: TypedLine): MeantLine | undefined {
   if (!isBoth || !Object.hasOwn(typed.command.flags, 'for')) return undefined;
   const kept = typed.words.filter((word, at) => {
     const before = typed.words[at - 1] ?? '';
-    const isValue = TRUE.test(word) && IN_4_BITS.test(`${before} `);
+    const isValue =
+      (TRUE.test(word) && IN_4_BITS.test(`${before} `)) ||
+      (/^(?:lora|4)$/i.test(word) &&
+        [OF_LORA, IN_4_BITS].some((each) => each.test(`${before} ${word}`)));
     const isPurpose = word === '--for' || (before === '--for' && word === 'lora');
-    return !isValue && !isPurpose && !OF_LORA.test(word) && !IN_4_BITS.test(word);
+    const next = typed.words[at + 1] ?? '';
+    const isName =
+      word.startsWith('-') &&
+      [OF_LORA, IN_4_BITS].some((each) => each.test(word) || each.test(`${word} ${next}`));
+    return !isValue && !isPurpose && !isName;
   });
   return { ...typed.lineOf([...kept, '--for', 'qlora']), lead: 'did you mean --for?' };
 }
@@ -118,12 +126,11 @@ export function linesOf(typed: TypedLine, meaning: FlagMeaning, given: GivenFlag
   if (isLeftOut || own === '') {
     const isValue =
       found !== undefined &&
-      (given.value !== undefined ||
-        meaning.hasValue ||
-        /^(?:-?[\d.]+|true|false|on|off|auto|all)$/i.test(found));
+      (given.value !== undefined || meaning.hasValue || typed.isLooseValue(given.at + 1));
     return [withoutFlag(typed, given, own === '' ? '' : name, isValue ? length : 1)];
   }
   if (meaning.isPerSequence) return inTokens(typed, name, own, given.at, length);
+  if (meaning.isOfStep) return perStep(typed, name, own, given.at, length);
   if (name.startsWith('<')) return asArgument(typed, name.slice(1, -1), own, given.at, length);
   const flag = typed.command.flags[name];
   if (flag === undefined || flag.hidden) return [];
@@ -156,7 +163,7 @@ export function linesOf(typed: TypedLine, meaning: FlagMeaning, given: GivenFlag
 }
 
 /** The line without a flag of another tool and its value, and the reason. */
-function withoutFlag(
+export function withoutFlag(
   typed: TypedLine,
   { at, written, value }: GivenFlag,
   meaning: string,
@@ -199,7 +206,7 @@ function asFlags(
   at: number,
   length: number,
 ): MeantLine[] {
-  const pairs = found?.split(',').map((each) => each.split(/=(.*)/s)) ?? [];
+  const pairs = typed.meanings.pairsIn(found ?? '', typed.words[at] ?? '');
   if (pairs.length === 0 || pairs.some(([, value]) => !value)) return [];
   const words = pairs.flatMap(([key = '', value = '']) => [`--${key}`, value]);
   const line = typed.corrected(at, words, length);
@@ -220,20 +227,38 @@ function inTokens(
   at: number,
   length: number,
 ): MeantLine[] {
-  const context = contextGiven(typed);
+  const context = valueGiven(typed, 'context');
   const tokens = Number(own) * Number(context);
   if (!Object.hasOwn(typed.command.flags, name) || !(tokens > 0)) return [];
   const lead = `--${name} counts tokens, ${own} × ${context}:`;
   return [{ ...typed.corrected(at, [`--${name}`, String(tokens)], length), lead }];
 }
 
-/** The tokens of a sequence in the line, by any name of the flag. */
-function contextGiven(typed: TypedLine): string | undefined {
+/** The line with the sequences of a step on all GPUs as a number of steps that add up, or as those of one GPU. */
+function perStep(
+  typed: TypedLine,
+  name: string,
+  own: string | undefined,
+  at: number,
+  length: number,
+): MeantLine[] {
+  const gpus = Number(valueGiven(typed, 'gpus') ?? 1);
+  const batch = Number(valueGiven(typed, 'batch') ?? 0);
+  const share = Number(own) / gpus;
+  if (!Object.hasOwn(typed.command.flags, name)) return [];
+  const written = batch > 0 ? [`--${name}`, String(share / batch)] : ['--batch', String(share)];
+  const isWhole = Number.isInteger(Number(written[1])) && share > 0;
+  const lead = `${own} sequences in a step:`;
+  return isWhole ? [{ ...typed.corrected(at, written, length), lead }] : [];
+}
+
+/** The value of a flag in the line, by any name of the flag. */
+function valueGiven(typed: TypedLine, flag: string): string | undefined {
   for (const [at, word] of typed.words.entries()) {
     const [, name, inline] = /^--?([a-z][\w.-]*)(?:=(.*))?$/i.exec(word) ?? [];
     if (name === undefined) continue;
     const [first] = typed.meanings.flagMeanings(name, typed.command.id);
-    if (name === 'context' || first?.name === 'context') return inline ?? typed.words[at + 1];
+    if (name === flag || first?.name === flag) return inline ?? typed.words[at + 1];
   }
   return undefined;
 }

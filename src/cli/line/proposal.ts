@@ -6,8 +6,8 @@ import { LineMistake, lineAdvice, type MeantLine } from './line-mistake.js';
 /** Reads a line of a command and checks it without running it. @throws UserError for a mistake. */
 export type LineCheck = (line: MeantLine) => Promise<void>;
 
-/** Mistakes in one line that are corrected together. */
-const MOST_MISTAKES = 12;
+/** Lines that are tried for one: a training script's has a dozen flags, each with some meanings. */
+const MOST_MISTAKES = 64;
 
 /** The error for a mistake, or the line that runs in its place. */
 export interface Mended {
@@ -117,6 +117,8 @@ async function checked(line: MeantLine, search: Search): Promise<Corrected | und
           isElsewhere: (line.isElsewhere || next.isElsewhere) ?? false,
           isSpelling: (line.isSpelling && next.isSpelling) ?? false,
           hasExample: (line.hasExample || next.hasExample) ?? false,
+          // Another command has other flags, which are the user's.
+          isOfTool: next.words[0] === line.words[0] && Boolean(line.isOfTool || next.isOfTool),
           ...joinedNotes(line, next),
         },
         search,

@@ -32,6 +32,7 @@ export function readWords(typed: TypedLine): void {
 function readFlag(typed: TypedLine, word: string, at: number): number {
   const isLong = word.startsWith('--');
   const equals = word.indexOf('=');
+  refuseLongWord(typed, word, at);
   const flag = flagNamed(typed, word, at);
   // Short flags can be written together: -qo FILE.
   const attached = isLong ? '' : word.slice(2);
@@ -196,6 +197,16 @@ function flagNamed(typed: TypedLine, word: string, at: number): DeclaredFlag {
     ? typed.flags.find((flag) => foldedName(flag.name) === folded)
     : typed.flags.find(({ char }) => char === name);
   if (found) return found;
+  throw unknownFlag(typed, word, at);
+}
+
+/** Refuses `-ot RULE` of llama.cpp, which is no `-o` with the file `t`. */
+function refuseLongWord(typed: TypedLine, word: string, at: number): void {
+  if (!/^-[a-z]{2,4}$/.test(word) || !typed.isFlag(word.slice(0, 2))) return;
+  const isCluster = [...word.slice(1)].every((each) => typed.isFlag(`-${each}`));
+  if (isCluster || typed.meanings.flagMeanings(word.slice(1), typed.command.id).length === 0) {
+    return;
+  }
   throw unknownFlag(typed, word, at);
 }
 

@@ -1,4 +1,5 @@
 /** A command line while it is read. */
+import fs from 'node:fs';
 import type { Command } from '@oclif/core/command';
 import { foldedName } from '../foreign/spellings.js';
 import { type DeclaredFlag, exampleOf } from './flag-example.js';
@@ -19,6 +20,7 @@ export type Meanings = Pick<
   | 'isSpelling'
   | 'keysNamed'
   | 'otherNames'
+  | 'pairsIn'
   | 'valueAdvice'
 >;
 
@@ -53,6 +55,8 @@ export class TypedLine {
   /** Position of each given flag in `words`. */
   readonly given = new Map<string, number>();
   readonly #loaded: Meanings | undefined;
+  /** Whether another tool has the words: its flags without a counterpart are left out. */
+  readonly isOfTool: boolean;
   words: string[];
 
   constructor(
@@ -60,7 +64,9 @@ export class TypedLine {
     words: readonly string[],
     others: readonly DeclaredCommand[],
     meanings: Meanings | undefined,
+    isOfTool: boolean,
   ) {
+    this.isOfTool = isOfTool;
     this.#loaded = meanings;
     this.command = command;
     this.others = others;
@@ -107,6 +113,16 @@ export class TypedLine {
   isValueMissing(at: number): boolean {
     const word = this.words[at];
     return word === undefined || this.isFlag(word);
+  }
+
+  /** Whether the word after a flag without a counterpart is its value: a number, or no argument that is missing. */
+  isLooseValue(at: number): boolean {
+    const word = this.words[at];
+    if (word === undefined) return false;
+    if (/^(?:-?\d[\d._,]*[kmbt]?|true|false|on|off|auto|all)$/i.test(word)) return true;
+    const isComplete = this.arguments.length >= Object.keys(this.command.args).length;
+    const isMore = this.isOfTool || isComplete;
+    return isMore && !word.startsWith('-') && !fs.existsSync(word);
   }
 
   /** Whether the values of a flag can be written with commas between them. */

@@ -5,7 +5,7 @@ import { quote } from '../../config/quote.js';
 import { foldedName } from '../foreign/spellings.js';
 import { exampleOf } from './flag-example.js';
 import type { LineMistake, MeantLine } from './line-mistake.js';
-import { type GivenFlag, linesOf, meantLines } from './meant-lines.js';
+import { type GivenFlag, linesOf, meantLines, withoutFlag } from './meant-lines.js';
 import { MODEL_ARGUMENTS, spaced, type TypedLine } from './typed-line.js';
 
 /** Commands that answer about one model, which a flag of one of them is for. */
@@ -21,10 +21,11 @@ export function unknownFlag(typed: TypedLine, word: string, at: number): LineMis
   const value = inline.length > 0 ? inline.join('=') : undefined;
   const given = { at, value, name, written };
   const lines = [
-    ...meantLines(typed, given),
+    ...meantLines(typed, given).map((line) => ({ ...line, isOfTool: true })),
     ...withoutNo(typed, name, at),
     ...similarFlags(typed, given),
     ...asSetting(typed, given),
+    ...leftOut(typed, given),
     ...ofOtherCommands(typed, name),
   ];
   const owners = typed.others
@@ -102,6 +103,25 @@ function asSetting(typed: TypedLine, { at, name, value }: GivenFlag): MeantLine[
     lead: 'a key of the config is set with --set:',
     isElsewhere: true,
   }));
+}
+
+/** The line of another tool without a flag that nothing here is a counterpart of. */
+function leftOut(typed: TypedLine, given: GivenFlag): MeantLine[] {
+  const isKnown = (word: string) => {
+    const [, name = ''] = /^--?([a-z][\w.-]+)/i.exec(word) ?? [];
+    const isOurs = name === '' || typed.isFlag(`--${name}`);
+    return !isOurs && typed.meanings.flagMeanings(name, typed.command.id).length > 0;
+  };
+  const others = typed.words.filter((_, at) => at !== given.at);
+  if (!typed.isOfTool && !others.some(isKnown)) return [];
+  // A flag of ours says something, and so does one with a counterpart that does not take its value.
+  const isOurs = typed.others.some(({ flags }) => Object.hasOwn(flags, given.name));
+  const hasCounterpart = typed.meanings
+    .flagMeanings(given.name, typed.command.id)
+    .some(({ name }) => Object.hasOwn(typed.command.flags, name));
+  if ((isOurs && !typed.isOfTool) || hasCounterpart) return [];
+  const length = given.value === undefined && typed.isLooseValue(given.at + 1) ? 2 : 1;
+  return [withoutFlag(typed, given, '<none>', length)];
 }
 
 /** The same line for another command that answers about a model and has the flag. */

@@ -315,9 +315,12 @@ function convertedSrte(
 ): ConversionResult['srte'] {
   const tables = (measured ?? plan.tables).map((table, number): ConvertedTable => {
     const { name, form, rank, dtype, replaces, sources } = table;
-    const { energy, errors } = { energy: null, errors: [], ...table };
+    const { energy, singularValues, errors } = {
+      ...{ energy: null, singularValues: null, errors: [] },
+      ...table,
+    };
     const known = errors.map((error) => withLayers(error, number, source, target));
-    return { name, form, rank, dtype, replaces, sources, energy, errors: known };
+    return { name, form, rank, dtype, replaces, sources, energy, singularValues, errors: known };
   });
   const isMerged = merges(target, tables);
   return {

@@ -2,6 +2,7 @@
 import { NO_PROGRESS, type ProgressDisplay } from '../../base/progress-display.js';
 import { solveSweep } from '../../base/sweep.js';
 import { sumOf } from '../../base/text/words.js';
+import { refuseHub } from '../../input/hub/needs-download.js';
 import { openWeighted, type WeightedModelFile } from '../../input/model-input/weighted-model.js';
 import type {
   EvaluationInput,
@@ -47,15 +48,16 @@ export const openModelWithWeights = (
 /**
  * Scores a text with a model.
  * @param reference A checkpoint, or a config with `checkpoint` or `random`.
- * @throws UserError when the model or the text cannot be read.
+ * @throws UserError when the model or the text cannot be read, and for `hf:ORG/NAME`, whose weights are not on disk.
  */
 export async function evaluate(
   reference: string,
   options: EvaluateOptions,
 ): Promise<EvaluationResult & AnswerNotes> {
+  const { against } = options;
+  for (const each of [reference, options.checkpoint, against]) refuseHub('evaluate', each);
   const own = await openModelWithWeights(reference, options);
   try {
-    const { against } = options;
     const other = against === undefined ? undefined : await openModelWithWeights(against, {});
     try {
       const result = await evaluated({ own, reference: other }, options);

@@ -1,5 +1,6 @@
 /** `generate` as a function: text from a model. */
 import type { CacheType } from '../../base/tensor/dtype.js';
+import { refuseHub } from '../../input/hub/needs-download.js';
 import type { GenerationRequest } from '../../language/generation/open-generation.js';
 import type { PromptSource } from '../../language/generation/prompts.js';
 import type { GenerateResult, ReportedAnswer } from '../../language/generation/session.js';
@@ -49,12 +50,14 @@ export const DEFAULT_DRAFT_TOKENS = 4;
 /**
  * Continues a prompt, or answers it.
  * @param reference A checkpoint, or a config with `checkpoint` or `random`.
- * @throws UserError when the model cannot be read, or no tokenizer reads the prompt.
+ * @throws UserError when the model cannot be read, or no tokenizer reads the prompt; and for `hf:ORG/NAME`, whose weights
+ * are not on disk.
  */
 export async function generate(
   reference: string,
   options: GenerateOptions,
 ): Promise<GenerateResult & AnswerNotes> {
+  for (const each of [reference, options.checkpoint]) refuseHub('generate', each);
   const side = await openModelWithWeights(reference, options);
   try {
     const { openGeneration } = await import('../../language/generation/open-generation.js');

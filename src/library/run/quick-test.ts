@@ -1,6 +1,7 @@
 /** `quick-test` as a function: runs a model and checks that it works. */
 import type { QuickTestResult } from '../../check/quick-test-result.js';
 import type { ChecksRequest } from '../../check/test-forms.js';
+import { refuseHub } from '../../input/hub/needs-download.js';
 import {
   checkpointAsConfig,
   checkpointWarnings,
@@ -14,11 +15,15 @@ import { loadModelFile } from '../../input/model-input/read-model-file.js';
 import { verifiedModel } from '../../input/model-input/verify-checkpoint.js';
 import { type AnswerNotes, withNotes } from '../answer.js';
 import { overridesOf } from '../models/describe-model.js';
+import { type HubOptions, mounted } from '../models/load-model.js';
 import { silent } from '../warnings.js';
 import { type EngineOptions, engineOf } from './engine-options.js';
 import type { WeightOptions } from './evaluate.js';
 
-export interface QuickTestOptions extends Omit<WeightOptions, 'random'>, EngineOptions {
+export interface QuickTestOptions
+  extends Omit<WeightOptions, 'random'>,
+    EngineOptions,
+    Pick<HubOptions, 'offline'> {
   /** Names of the checks. Default: all that suit the model. */
   readonly only?: ChecksRequest['only'];
   /** Token ids, or a file with them. Default: random ids. */
@@ -43,6 +48,7 @@ export interface QuickTestOptions extends Omit<WeightOptions, 'random'>, EngineO
 
 /**
  * Builds a model with random weights or those of a checkpoint, runs it and checks it.
+ * @param reference A preset, a config, a checkpoint, or `hf:ORG/NAME`, of which the config is read and no weights are.
  * @throws UserError when the model cannot be read, or a setting has no effect.
  */
 export async function quickTest(
@@ -50,7 +56,9 @@ export async function quickTest(
   options: QuickTestOptions = {},
 ): Promise<QuickTestResult & AnswerNotes> {
   const flags = { ...options, set: overridesOf(options.set) };
-  const place = locateModel(reference);
+  const { path, references } = await mounted(reference, 'config', options);
+  refuseHub('quickTest with a checkpoint', options.checkpoint);
+  const place = locateModel(path);
   const own = checkpointAsConfig(place, flags);
   const checkpoint = own ?? openFlaggedCheckpoint(flags);
   const surroundings = silent();
@@ -64,7 +72,7 @@ export async function quickTest(
     const { checkModel } = await import('../../check/test-forms.js');
     const side = { loaded: held?.loaded ?? described, checkpoint };
     const { result } = await checkModel(side, requestOf(options), surroundings);
-    return withNotes(result, surroundings);
+    return withNotes(result, { warnings: surroundings.warnings, references });
   } finally {
     checkpoint?.close();
   }

@@ -2,7 +2,7 @@
 import { present } from '../../base/text/words.js';
 import type { ConversionResult } from '../../convert/conversion/conversion-result.js';
 import { layerMap } from '../kit/layer-map.js';
-import type { BarsPicture, Picture } from '../kit/pictures.js';
+import type { BarsPicture, LinePlotBlock, Picture } from '../kit/pictures.js';
 import { layerErrors } from './convert-plan.js';
 
 export function conversionPictures({ srte, quantization }: ConversionResult): Picture[] {
@@ -13,10 +13,34 @@ export function conversionPictures({ srte, quantization }: ConversionResult): Pi
   return present([
     layerMap('Relative error of the quantized weights by layer', 'share', weights),
     srte && srteBars(srte),
+    ...(srte?.tables ?? []).map(singularValuesPlot),
   ]);
 }
 
-function srteBars(srte: NonNullable<ConversionResult['srte']>): BarsPicture | null {
+/** Singular values of a table that became a pair: those that its rank keeps, and those that it leaves out. */
+function singularValuesPlot({
+  name,
+  rank,
+  singularValues,
+}: ConvertedSrte['tables'][number]): LinePlotBlock | null {
+  if (singularValues === null || rank === null) return null;
+  const points = singularValues.map((value, index) => [index + 1, value] as const);
+  const [kept, others] = [points.slice(0, rank), points.slice(rank)];
+  return {
+    kind: 'line plot',
+    title: `Singular values of ${name}`,
+    x: { title: 'number, largest first' },
+    y: { scale: 'log', title: 'singular value' },
+    curves: [
+      { label: `kept by rank ${rank}`, tone: 'hue1' as const, points: kept },
+      { label: 'left out', tone: 'hue2' as const, points: others },
+    ].filter((curve) => curve.points.some(([, value]) => value > 0)),
+  };
+}
+
+type ConvertedSrte = NonNullable<ConversionResult['srte']>;
+
+function srteBars(srte: ConvertedSrte): BarsPicture | null {
   const errors = layerErrors(srte).filter(({ relativeError }) => relativeError !== null);
   if (errors.length === 0) return null;
   return {

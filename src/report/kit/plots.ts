@@ -1,8 +1,16 @@
 /** Plots with plain characters on a logarithmic scale, and line plots with Braille characters or ASCII. */
 import { printable } from '../../base/text/escape.js';
-import { shortNumber } from '../../base/text/units.js';
+import { axisText } from './axis-text.js';
 import { wrap } from './layout.js';
-import type { Curve, Level, LinePlotBlock, PlotAxis, PlotBlock, Series } from './pictures.js';
+import type {
+  Curve,
+  Level,
+  LinePlotBlock,
+  PictureUnit,
+  PlotAxis,
+  PlotBlock,
+  Series,
+} from './pictures.js';
 import type { Tone } from './report.js';
 
 /** A piece of a line with its colour. */
@@ -109,25 +117,18 @@ const FEWEST_LABELS = 3;
 
 /** Powers of ten by row; when there are few, also their double and fivefold. */
 function ticks(scale: Scale, rows: number): Map<number, string> {
-  const labels = new Map<number, string>();
+  const values = new Map<number, number>();
   const add = (digit: number) => {
     for (let power = -6; power < 40; power++) {
-      const row = scale(digit * 10 ** power);
-      if (row >= 0 && row < rows && !labels.has(row)) labels.set(row, roundNumber(digit, power));
+      const value = Number(`${digit}e${power}`);
+      const row = scale(value);
+      if (row >= 0 && row < rows && !values.has(row)) values.set(row, value);
     }
   };
   add(1);
-  if (labels.size < FEWEST_LABELS) [2, 5].forEach(add);
-  return labels;
-}
-
-const THOUSANDS = ['', 'k', 'M', 'G', 'T'];
-
-/** A digit times a power of ten: `0.05`, `1`, `20`, `100k`, `1e15` */
-function roundNumber(digit: number, power: number): string {
-  if (power < 0 && power >= -3) return (digit * 10 ** power).toFixed(-power);
-  const unit = THOUSANDS[Math.floor(power / 3)];
-  return unit === undefined ? `${digit}e${power}` : `${digit * 10 ** (power % 3)}${unit}`;
+  if (values.size < FEWEST_LABELS) [2, 5].forEach(add);
+  const text = axisText([...values.values()]);
+  return new Map([...values].map(([row, value]) => [row, text(value)]));
 }
 
 /** Numbers of the values below the axis, where they fit. */
@@ -215,7 +216,7 @@ export function drawLinePlot(
   const room = Math.min(WIDEST, Number.isFinite(width) ? width : USUAL_WIDTH);
   const rows = Math.max(2, block.rows ?? USUAL_ROWS);
   const [across, up] = [rangeOf(block, 0), rangeOf(block, 1)];
-  const labels = yLabels(up, rows);
+  const labels = yLabels(up, rows, block.y.unit);
   const margin = Math.max(...[...labels.values()].map((label) => label.length));
   const columns = Math.max(NARROWEST, room - margin - 2);
   const resolution = isAscii ? ASCII : BRAILLE;
@@ -332,22 +333,33 @@ function pieceOf(cell: CellDots | undefined, curves: readonly Curve[], isAscii: 
 }
 
 /** Values of the lowest, the middle and the highest row. */
-function yLabels(up: Range, rows: number): Map<number, string> {
+function yLabels(up: Range, rows: number, unit?: PictureUnit): Map<number, string> {
   const middle = Math.round((rows - 1) / 2);
-  return new Map(
-    [0, middle, rows - 1].map((row) => [row, shortNumber(up.valueAt(1 - row / (rows - 1)))]),
+  const values = [0, middle, rows - 1].map(
+    (row) => [row, up.valueAt(1 - row / (rows - 1))] as const,
   );
+  const text = axisText(
+    values.map(([, value]) => value),
+    unit,
+  );
+  return new Map(values.map(([row, value]) => [row, text(value)]));
 }
 
+const QUARTERS = [0, 0.25, 0.5, 0.75, 1];
+
 /** Values at the quarters of the axis, where they fit. */
-function xLabels(across: Range, columns: number, { curves }: LinePlotBlock): string {
+function xLabels(across: Range, columns: number, { curves, x: axis }: LinePlotBlock): string {
   let [text, last] = ['', ''];
   // Steps are whole numbers, and so are their labels.
   const isWhole = curves.every(({ points }) => points.every(([x]) => Number.isInteger(x)));
-  for (const part of [0, 0.25, 0.5, 0.75, 1]) {
-    // Numbers of steps have four digits more often than rates do.
+  const valueAt = (part: number) => {
     const value = across.valueAt(part);
-    const label = shortNumber(isWhole ? Math.round(value) : value, 4);
+    return isWhole ? Math.round(value) : value;
+  };
+  // Numbers of steps have four digits more often than rates do.
+  const textOf = axisText(QUARTERS.map(valueAt), axis.unit, 4);
+  for (const part of QUARTERS) {
+    const label = textOf(valueAt(part));
     // The last label may not pass the end of the axis.
     const start = Math.min(Math.round(part * (columns - 1)), columns - label.length);
     // A short axis of whole numbers has fewer of them than quarters.

@@ -212,10 +212,11 @@ async function tablesMeasured(
       return each === undefined || each.length === 0 ? [] : [each];
     });
     const receipt = receiptOf(folder, parts, tableUnit(number));
-    const { energy = null } = receipt ?? {};
+    const { energy = null, singularValues = null } = receipt ?? {};
     const isSliced = own.length > 0 && sums.length === own.length && table.form !== 'low-rank';
     const errors = isSliced ? sliceErrors(input, table, sums) : (receipt?.errors ?? null);
-    return table.isMade ? { parts: new Map(), rank: table.rank, energy, errors } : undefined;
+    const { isMade, rank } = table;
+    return isMade ? { parts: new Map(), rank, energy, singularValues, errors } : undefined;
   });
   const isUnknown = srte.tables.some(
     (table, number) =>

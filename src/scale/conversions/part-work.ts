@@ -150,7 +150,8 @@ export class PartWork implements UnitWork<Unit> {
     const made = await this.#makeTable(unit.table);
     const [rows] = made?.parts.values() ?? [];
     const name = rows === undefined ? '' : path.basename(rows.storage.file.path);
-    return { ...this.#hashed(name), energy: made?.energy ?? null, errors: made?.errors ?? null };
+    const { energy = null, singularValues = null, errors = null } = made ?? {};
+    return { ...this.#hashed(name), energy, singularValues, errors };
   }
 
   /** A table from its slices, or from the input; those of others are read. */

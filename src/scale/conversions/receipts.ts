@@ -65,6 +65,7 @@ export interface UnitMeasurements {
   /** Comparison of the rows of a slice with each source. */
   readonly sums?: readonly ComparisonSums[];
   readonly energy?: number | null;
+  readonly singularValues?: readonly number[] | null;
   /** Errors of a full table that was made as a whole. */
   readonly errors?: readonly TableError[] | null;
   /** Errors of tensors that are whole in a file. */

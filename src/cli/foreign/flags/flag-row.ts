@@ -5,14 +5,15 @@ export const SOURCES = {
   ollama: 'ollama/ollama: docs/modelfile.md (PARAMETER), cmd/cmd.go',
   'llama.cpp':
     'ggml-org/llama.cpp: common/arg.cpp, tools/server, tools/quantize, tools/llama-bench',
-  koboldcpp: 'LostRuins/koboldcpp: koboldcpp.py',
+  koboldcpp: 'LostRuins/koboldcpp 2da346a: koboldcpp.py',
   lmstudio: 'LM Studio: docs, "lms load"',
   vllm: 'vllm-project/vllm: docs, "Engine Arguments", "vllm bench"',
   sglang: 'sgl-project/sglang: docs, "Server Arguments"',
   tgi: 'huggingface/text-generation-inference: docs, "Text-generation-launcher arguments"',
-  trtllm: 'NVIDIA/TensorRT-LLM: docs, "trtllm-serve", "trtllm-bench"',
-  genaiperf: 'triton-inference-server/perf_analyzer: docs, "GenAI-Perf"',
-  transformers: 'huggingface/transformers: TrainingArguments, GenerationConfig, BitsAndBytesConfig',
+  trtllm: 'NVIDIA/TensorRT-LLM 00209af: tensorrt_llm/commands/serve.py, bench.py',
+  genaiperf: 'triton-inference-server/perf_analyzer 263c5f6: genai-perf/genai_perf/parser.py',
+  transformers:
+    'huggingface/transformers 00349ae: training_args.py; GenerationConfig, BitsAndBytesConfig',
   trl: 'huggingface/trl: SFTConfig, ModelConfig',
   peft: 'huggingface/peft: LoraConfig',
   accelerate: 'huggingface/accelerate: commands/launch.py, commands/estimate.py',
@@ -25,9 +26,12 @@ export const SOURCES = {
   axolotl: 'axolotl-ai-cloud/axolotl: docs, "Config Reference", cli/main.py',
   'llama-factory': 'hiyouga/LLaMA-Factory: hparams, cli.py',
   unsloth: 'unslothai/unsloth: unsloth-cli.py',
-  torchtune: 'pytorch/torchtune: docs, "torchtune CLI", recipes/configs',
-  litgpt: 'Lightning-AI/litgpt: README.md, litgpt/args.py',
+  torchtune: 'pytorch/torchtune bd2a0fc: docs/source/tune_cli.rst, recipes/configs',
+  litgpt: 'Lightning-AI/litgpt 2685705: README.md, litgpt/args.py, litgpt/__main__.py',
   nanogpt: 'karpathy/nanoGPT: train.py, sample.py',
+  nanochat: 'karpathy/nanochat 92d63d4: scripts/base_train.py',
+  exllama: 'turboderp-org/exllamav3 0445820: README.md, doc/convert.md',
+  lmdeploy: 'InternLM/lmdeploy 1263d5c: lmdeploy/cli/utils.py, docs/en',
   'lm-eval': 'EleutherAI/lm-evaluation-harness: docs/interface.md',
   mlx: 'ml-explore/mlx-lm: generate.py, convert.py',
   minimind: 'jingyaogong/minimind: trainer/train_pretrain.py, eval_llm.py',
@@ -46,7 +50,7 @@ export type Source = keyof typeof SOURCES;
  * `<hub>` a model of the hub, `<each>` the flags `a` and `b` of `a=1,b=2`, `<shown>` what a profile shows without a flag,
  * `<none>` a flag without a counterpart, and '' a flag that is not needed.
  * The last two are left out, and the error says so. `@fit` after it limits it to that command. `*context` multiplies the
- * value by the tokens of a sequence.
+ * value by the tokens of a sequence, and `/batch` divides the sequences of a step by those of a GPU.
  *
  * A name `color=never` is a flag with that value, `deepspeed=~z3` with one that the pattern matches, and `host=` one with
  * any value. A name can have several meanings: of those whose line is accepted, the first is proposed.

@@ -109,16 +109,7 @@ export const MODELS_AND_SERVING: readonly FlagRow[] = [
     'batch',
     'per-device-train-batch-size,per-device-batch-size,per-gpu-batch-size,per-gpu-train-batch-size,micro-batch-size,' +
       'micro-batch,mbs,train-micro-batch-size-per-gpu,train-batch-size,batch-size-per-gpu,local-batch-size',
-    [
-      'transformers',
-      'deepspeed',
-      'megatron',
-      'axolotl',
-      'nanogpt',
-      'minimind',
-      'torchtune',
-      'speech',
-    ],
+    ['transformers', 'deepspeed', 'megatron', 'axolotl', 'nanogpt', 'minimind', 'speech'],
   ],
   // These count sequences.
   [
@@ -323,11 +314,9 @@ export const MODELS_AND_SERVING: readonly FlagRow[] = [
     'train-tokens,training-tokens,num-tokens,total-tokens,max-train-tokens',
     ['litgpt', 'speech'],
   ],
-  [
-    'gpu-memory-utilization',
-    'mem-fraction-static,kv-cache-free-gpu-memory-fraction,free-gpu-memory-fraction',
-    ['sglang', 'trtllm'],
-  ],
+  ['gpu-memory-utilization', 'mem-fraction-static', ['sglang']],
+  // A share of what is free beside the weights, where ours is one of the whole memory.
+  ['<none>', 'kv-cache-free-gpu-memory-fraction=,free-gpu-memory-fraction=', ['trtllm']],
   ['eager', 'enforce-eager,disable-cuda-graph', ['vllm', 'sglang']],
   ['chunked-prefill', 'enable-chunked-prefill', ['vllm']],
   ['qps', 'rps,request-rate,requests-per-second', ['vllm', 'sglang', 'genaiperf', 'speech']],

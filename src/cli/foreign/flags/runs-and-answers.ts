@@ -146,7 +146,7 @@ export const RUNS_AND_ANSWERS: readonly FlagRow[] = [
   [
     'min-lr',
     'min-learning-rate,lr-min,learning-rate-min,eta-min,final-lr',
-    ['megatron', 'nanogpt', 'litgpt', 'speech'],
+    ['megatron', 'nanogpt', 'speech'],
   ],
   [
     'draft',

@@ -19,10 +19,14 @@ export const VALUES: Readonly<Record<string, Readonly<Record<string, string>>>> 
   ...{ exportquantizationbit: BITS },
   loadin: { '4bit': 'int4', '8bit': 'int8' },
   quantization: { bitsandbytes: 'int4', bnb: 'int4' },
-  quantize: { bitsandbytes: 'int8', 'bitsandbytes-nf4': 'int4', eetq: 'int8' },
+  quantize: {
+    ...{ bitsandbytes: 'int8', 'bitsandbytes-nf4': 'int4', eetq: 'int8' },
+    ...{ 'bnb.nf4': 'int4', 'bnb.nf4-dq': 'int4', 'bnb.fp4': 'int4', 'bnb.int8': 'int8' },
+  },
   kvcachedtype: { auto: '' },
   ...{ cachetypek: CACHE_TYPES, cachetypev: CACHE_TYPES, ctk: CACHE_TYPES, ctv: CACHE_TYPES },
   ...{ kvcachetype: CACHE_TYPES, ollamakvcachetype: CACHE_TYPES, kvbits: CACHE_TYPES },
+  quantpolicy: { '0': '', '4': 'int4', '8': 'int8' },
   fa: { auto: '' },
   flashattn: { auto: '' },
   // Mixed precision keeps float32 weights for products in bfloat16 and in float16.

@@ -47,6 +47,11 @@ export interface MeasuredTable extends PlannedTable {
    * @minimum 0 @maximum 1
    */
   readonly energy: number | null;
+  /**
+   * Singular values of the table that a pair replaces, largest first: those of the rank and some beyond it, at most
+   * 1,024. Null for others, and for a plan.
+   */
+  readonly singularValues: readonly number[] | null;
   /** One error per replaced table. */
   readonly errors: readonly TableError[];
 }
@@ -68,13 +73,14 @@ export async function measureTables(
     if (srte === null) continue;
     const known = made[number];
     const errors = known?.errors ?? (await measureTable(input, srte, table, output, resources));
-    const { rank = table.rank, energy = null } = known ?? {};
+    const { rank = table.rank, energy = null, singularValues = null } = known ?? {};
     // Layers with the same table have the same error.
     const isShared = input.srte?.tables?.sharing === 'shared';
     result.push({
       ...table,
       rank: rank ?? table.rank,
       energy,
+      singularValues,
       errors: isShared ? errors.map((error) => ({ ...error, layers: [] })) : errors,
     });
   }

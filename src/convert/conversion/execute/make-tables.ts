@@ -53,8 +53,19 @@ export interface MadeTable {
   readonly rank: number | null;
   /** Share of the table's squared norm in a pair; null for a full table, or for zeros. */
   readonly energy: number | null;
+  /** Singular values of a pair's table, largest first; null for a full table. */
+  readonly singularValues: readonly number[] | null;
   /** Errors of a full table; a pair's are measured after writing. Null until then. */
   readonly errors: readonly TableError[] | null;
+}
+
+/** Singular values that a result keeps, at most. */
+const MOST_SINGULAR_VALUES = 1024;
+
+interface PairNotes {
+  readonly rank: number;
+  readonly energy: number | null;
+  readonly singularValues: readonly number[];
 }
 
 /**
@@ -200,7 +211,13 @@ class Making {
     }));
     const parts = new Map([['freqs', this.#part('freqs', this.#dtype, shape)] as const]);
     // Tables of an earlier run were not compared in this one.
-    return { parts, rank: null, energy: null, errors: saved === 'made' ? errors : null };
+    return {
+      parts,
+      rank: null,
+      energy: null,
+      singularValues: null,
+      errors: saved === 'made' ? errors : null,
+    };
   }
 
   async slice(range: RowRange): Promise<readonly ComparisonSums[]> {
@@ -234,23 +251,24 @@ class Making {
   /** The best pair of the requested rank for the mean of the sources. */
   async pair(): Promise<MadeTable> {
     const notes = await this.#pairNotes();
-    const { rank, energy } = notes;
+    const { rank, energy, singularValues } = notes;
     const parts = new Map<SrtePart, StoredTensor>([
       ['lowrank', this.#part('lowrank', this.#dtype, [1, this.#rows, rank])],
       ['proj.weight', this.#part('proj.weight', this.#dtype, [this.#columns, rank])],
     ]);
-    return { parts, rank, energy, errors: null };
+    return { parts, rank, energy, singularValues, errors: null };
   }
 
-  /** Rank and energy of the pair, once both parts are written. */
-  async #pairNotes(): Promise<{ readonly rank: number; readonly energy: number | null }> {
+  /** Rank, energy and singular values of the pair, once both parts are written. */
+  async #pairNotes(): Promise<PairNotes> {
     if (!this.#scratch.has(this.#nameOf('json'))) {
       const table = await this.#tableToFactorise();
       const pair = await this.#factorised(table, await this.#allowedLoss(table));
       await this.#writePair(pair, table);
       const kept = squaredNorm(pair.singularValues);
       const energy = pair.squaredNorm === 0 ? null : Math.min(1, kept / pair.squaredNorm);
-      const text = JSON.stringify({ rank: pair.rank, energy });
+      const singularValues = [...pair.spectrum.subarray(0, MOST_SINGULAR_VALUES)];
+      const text = JSON.stringify({ rank: pair.rank, energy, singularValues });
       await this.#scratch.write(this.#nameOf('json'), (sink) => sink.write(Buffer.from(text)));
     }
     return this.#json('json');

@@ -1,4 +1,5 @@
 /** Horizontal bars with their ranges, and the values that they are compared with. */
+import { axisText } from '../../kit/axis-text.js';
 import type { BarsPicture, PictureBar } from '../../kit/pictures.js';
 import { type Child, element } from '../markup.js';
 import {
@@ -13,7 +14,7 @@ import {
   WIDTH,
   widthOf,
 } from './svg.js';
-import { linearScale, tickText, valueText } from './units.js';
+import { linearScale, valueText } from './units.js';
 
 const ROW = 26;
 const BAR = 14;
@@ -75,6 +76,7 @@ export function drawBars({ bars, levels, unit }: BarsPicture): Drawing {
       label(valueText(bar.value, unit), { x: at(end) + 6, y: middle + FONT_SIZE / 3 }),
     ];
   };
+  const tickText = axisText(scale.ticks, unit);
   return {
     height: bottom + LINE_HEIGHT + 6,
     content: [
@@ -82,7 +84,7 @@ export function drawBars({ bars, levels, unit }: BarsPicture): Drawing {
       scale.ticks.map((tick, index) => [
         element('line', { ...upright(tick, bottom), 'stroke-opacity': 0.15 }),
         index % 2 === 0 &&
-          label(tickText(tick, unit), {
+          label(tickText(tick), {
             ...DIM,
             x: at(tick),
             y: bottom + LINE_HEIGHT,

@@ -1,4 +1,5 @@
 /** Curves and points over two axes: both kinds of plots of a terminal. */
+import { axisText } from '../../kit/axis-text.js';
 import type {
   Curve,
   LinePlotBlock,
@@ -19,7 +20,7 @@ import {
   WIDTH,
   widthOf,
 } from './svg.js';
-import { linearScale, logScale, type Scale, tickText, tightScale, valueText } from './units.js';
+import { linearScale, logScale, type Scale, tightScale, valueText } from './units.js';
 
 const HEIGHT = 280;
 const [MOST_ACROSS, MOST_UP] = [8, 6];
@@ -62,7 +63,7 @@ export function drawChart({ x, y, curves, levels = [] }: LinePlotBlock): Drawing
     linearScale,
     MOST_UP,
   );
-  const left = Math.max(...up.ticks.map((tick) => widthOf(tickText(tick, y.unit)))) + 12;
+  const left = Math.max(...up.ticks.map(axisText(up.ticks, y.unit)).map(widthOf)) + 12;
   const top = names.height + (y.title === undefined ? 8 : LINE_HEIGHT + 14);
   const area: Area = {
     x: (value) => round(left + across.shareOf(value) * (WIDTH - left - 12)),
@@ -135,10 +136,11 @@ const legendEntries = (curves: readonly Curve[], levels: readonly PictureLevel[]
 function grid(area: Area, across: Scale, up: Scale, x: PlotAxis, y: PlotAxis): Child {
   const { left, right, bottom } = area;
   let end = Number.NEGATIVE_INFINITY;
+  const [textUp, textAcross] = [axisText(up.ticks, y.unit), axisText(across.ticks, x.unit)];
   return [
     up.ticks.map((tick) => [
       element('line', { ...line(left, right, area.y(tick), area.y(tick)), 'stroke-opacity': 0.15 }),
-      label(tickText(tick, y.unit), {
+      label(textUp(tick), {
         ...DIM,
         x: left - 6,
         y: area.y(tick) + FONT_SIZE / 3,
@@ -147,7 +149,7 @@ function grid(area: Area, across: Scale, up: Scale, x: PlotAxis, y: PlotAxis): C
     ]),
     element('line', { ...line(left, right, bottom, bottom), 'stroke-opacity': 0.5 }),
     across.ticks.map((tick) => {
-      const text = tickText(tick, x.unit);
+      const text = textAcross(tick);
       const at = area.x(tick);
       const half = widthOf(text) / 2;
       // Labels that would touch are left out; the last may not pass the end.

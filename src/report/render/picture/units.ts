@@ -18,12 +18,6 @@ export function valueText(value: number, unit?: PictureUnit): string {
   }
 }
 
-/** A value beside an axis, without needless decimals. */
-export const tickText = (value: number, unit?: PictureUnit): string =>
-  unit === 'share'
-    ? `${shortNumber(value * 100)}%`
-    : valueText(value, unit).replace(/\.0(?=\s)/, '');
-
 /** A scale of an axis: the share of its length at a value, and its ticks. */
 export interface Scale {
   shareOf(value: number): number;

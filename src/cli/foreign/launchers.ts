@@ -1,0 +1,162 @@
+/** Programs that start another one: `python -m`, `torchrun train.py`, `npx`. Loaded only for a line that has one. */
+import path from 'node:path';
+import { PROGRAMS } from './foreign-commands.js';
+import { foldedName } from './spellings.js';
+
+/** A line after the programs that start it. */
+export interface StartedLine {
+  /** The words from its own program or script on, and then the flags of the launchers. */
+  readonly words: readonly string[];
+  /** The script that it runs, as it was written. */
+  readonly script?: string | undefined;
+}
+
+/** Words before another program, which change nothing in its answer. */
+const BEFORE: Readonly<Record<string, readonly string[]>> = {
+  ...{ sudo: [], nohup: [], time: [], exec: [], srun: [], npx: [], bunx: [], pipx: [], uvx: [] },
+  ...{ uv: ['run'], poetry: ['run'], pdm: ['run'], npm: ['exec'], pnpm: ['dlx', 'exec'] },
+};
+
+const PYTHON = /^(?:python[\d.]*|py|ipython)$/;
+
+/** Launchers of training scripts, with the words of their command: torchrun, accelerate 1.x, DeepSpeed, torchtune. */
+const LAUNCHERS: readonly (readonly string[])[] = [
+  ['torchrun'],
+  ['accelerate', 'launch'],
+  ['deepspeed'],
+  ['tune', 'run'],
+];
+
+/** Modules of Python that are such a launcher. */
+const LAUNCHER_MODULES: Readonly<Record<string, string>> = {
+  'torch.distributed.run': 'torchrun',
+  'torch.distributed.launch': 'torchrun',
+  'deepspeed.launcher.runner': 'deepspeed',
+};
+
+/** Flags of launchers that count processes of a machine, and machines. */
+const PER_MACHINE = /^(?:nprocpernode|numgpus|gpuspernode)$/;
+const IN_ALL = /^numprocesses$/;
+const MACHINES = /^(?:nnodes|numnodes|nummachines)$/;
+
+/** Switches of launchers, which have no value: torch/distributed/run.py, accelerate/commands/launch.py. */
+const SWITCHES =
+  /^(?:standalone|multigpu|usefsdp|usedeepspeed|cpu|tpu|debug|nopython|module|quiet|useparallelismconfig|forcemulti|bindcorestorank)$/;
+
+/** Recipes of torchtune that do not train, and the command for each: recipes of pytorch/torchtune 0.6. */
+const RECIPES: Readonly<Record<string, string>> = {
+  eleuther_eval: 'evaluate',
+  generate: 'generate',
+  quantize: 'quantize',
+};
+
+const isAssignment = (word: string) => /^[A-Z][A-Z0-9_]*=/.test(word);
+
+/**
+ * The line that launchers start; undefined for a line without one.
+ * @param words The words after `minimind`.
+ */
+export function startedLine(words: readonly string[]): StartedLine | undefined {
+  const rest = withoutPrefix(words);
+  const [first = ''] = rest;
+  if (rest.length < words.length && !isStarter(rest)) return { words: rest };
+  if (PYTHON.test(first.toLowerCase())) return fromPython(rest.slice(1));
+  const launcher = launcherOf(rest);
+  if (launcher !== undefined) return fromLauncher(launcher[0] ?? '', rest.slice(launcher.length));
+  const script = isScript(first) ? first : undefined;
+  return script === undefined ? undefined : { words: [stemOf(script), ...rest.slice(1)], script };
+}
+
+/** The line without variables, `sudo`, `npx`, and the name of this program. */
+function withoutPrefix(words: readonly string[]): readonly string[] {
+  const [first = '', next = '', ...rest] = words;
+  if (isAssignment(first)) return withoutPrefix(words.slice(1));
+  if (first === 'minimind' || first === '--yes' || first === '-y') {
+    return withoutPrefix(words.slice(1));
+  }
+  if (!Object.hasOwn(BEFORE, first)) return words;
+  const own = BEFORE[first] ?? [];
+  return withoutPrefix(own.includes(next) ? rest : words.slice(1));
+}
+
+const isStarter = (words: readonly string[]): boolean =>
+  PYTHON.test(words[0]?.toLowerCase() ?? '') ||
+  launcherOf(words) !== undefined ||
+  isScript(words[0] ?? '');
+
+const launcherOf = (words: readonly string[]): readonly string[] | undefined =>
+  LAUNCHERS.find((launcher) => launcher.every((each, at) => words[at]?.toLowerCase() === each));
+
+const isScript = (word: string) => /\.py$/i.test(word);
+
+/** A script as a command of another tool: `examples/train_gpt.py` is `train-gpt`. */
+const stemOf = (script: string) =>
+  path
+    .basename(script.replaceAll('\\', '/'))
+    .replace(/\.py$/i, '')
+    .replaceAll('_', '-')
+    .toLowerCase();
+
+function fromPython(words: readonly string[]): StartedLine | undefined {
+  const at = words.findIndex((word) => !word.startsWith('-') || word === '-m');
+  const word = words[at] ?? '';
+  if (word !== '-m') {
+    if (!isScript(word)) return undefined;
+    return { words: [stemOf(word), ...withoutDashes(words.slice(at + 1))], script: word };
+  }
+  const [module = '', ...rest] = words.slice(at + 1);
+  const launcher = LAUNCHER_MODULES[module];
+  if (launcher !== undefined) return fromLauncher(launcher, rest);
+  return { words: [...moduleWords(module), ...withoutDashes(rest)], script: moduleFile(module) };
+}
+
+/** A module of Python as a command: `vllm.entrypoints.openai.api_server` is `api-server`. */
+function moduleWords(module: string): string[] {
+  const parts = module.toLowerCase().replaceAll('_', '-').split('.');
+  const [program = ''] = parts;
+  const last = parts.at(-1) ?? '';
+  return PROGRAMS.has(program) && parts.length === 2 ? [program, last] : [last];
+}
+
+const moduleFile = (module: string) => `${module.replaceAll('.', '/')}.py`;
+
+/** The words without `--`, after which programs expect the flags of another one. */
+const withoutDashes = (words: readonly string[]) => words.filter((word) => word !== '--');
+
+function fromLauncher(launcher: string, words: readonly string[]): StartedLine | undefined {
+  const flags: string[] = [];
+  let [perMachine, machines, all] = [0, 1, 0];
+  for (let at = 0; at < words.length; at++) {
+    const word = words[at] ?? '';
+    if (word === '-m' || word === '--module') {
+      const module = words[at + 1] ?? '';
+      const line = { words: moduleWords(module), script: moduleFile(module) };
+      return withFlags(line, words.slice(at + 2));
+    }
+    if (!word.startsWith('-')) {
+      const command = launcher === 'tune' ? (RECIPES[word] ?? 'train') : stemOf(word);
+      const script = launcher === 'tune' ? undefined : word;
+      if (script !== undefined && !isScript(script)) return undefined;
+      return withFlags({ words: [command], script }, words.slice(at + 1));
+    }
+    const [written = '', inline] = word.split(/=(.*)/s);
+    const name = foldedName(written);
+    const next = words[at + 1] ?? '';
+    const hasNext = !SWITCHES.test(name) && !/^-|\.py$/.test(next) && next !== '';
+    const value = inline ?? (hasNext ? next : undefined);
+    if (inline === undefined && hasNext) at++;
+    const count = Number(value);
+    if (PER_MACHINE.test(name)) perMachine = count;
+    else if (MACHINES.test(name)) machines = count;
+    else if (IN_ALL.test(name)) all = count;
+    else flags.push(written, ...(value === undefined ? [] : [value]));
+  }
+  return undefined;
+
+  /** The line with the arguments of the script, the GPUs of all machines, and the launcher's other flags. */
+  function withFlags(line: StartedLine, rest: readonly string[]): StartedLine {
+    const gpus = all || perMachine * machines;
+    const counted = gpus > 1 ? ['--gpus', String(gpus)] : [];
+    return { ...line, words: [...line.words, ...withoutDashes(rest), ...counted, ...flags] };
+  }
+}
