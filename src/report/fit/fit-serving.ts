@@ -12,7 +12,6 @@ import { counted, present, sentence } from '../../base/text/words.js';
 import type { Fits } from '../../estimate/fit/fits.js';
 import type { ServingRemedy, UnmetRequirement } from '../../estimate/fit/remedies/remedies.js';
 import type { DecodeStep, DecodingLimit, Prefill } from '../../estimate/fit/serving/roofline.js';
-import { sequencesOfGroup } from '../../estimate/fit/serving/serving-axes.js';
 import type { LoadAnswer, ServingLoad } from '../../estimate/fit/serving/throughput/arrivals.js';
 import type { Quantity } from '../../model/budget/figure.js';
 import type { Block, Cell, TableBlock } from '../kit/report.js';
@@ -102,7 +101,8 @@ export function sharingText(setting: Serving['setting']): string {
 
 export function servingMemory({ setting, fit }: Pick<Serving, 'setting' | 'fit'>): UsedMemory {
   const { weightParts, cachePerSequence, state, workspaceParts, total, capacity } = fit;
-  const sequences = sequencesOfGroup(setting, setting.batch);
+  // Each group of GPUs has sequences of its own.
+  const sequences = Math.ceil(setting.batch / (setting.dataParallelAttention ?? 1));
   const times = (bytes: number | bigint) => sameBounds(sequences * Number(bytes));
   return {
     exact: [
