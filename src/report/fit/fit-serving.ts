@@ -86,6 +86,10 @@ export function servingBlocks(
   ]);
 }
 
+/** Sequences whose cache a GPU has: each group of GPUs has some of its own. */
+export const sequencesOnGpu = ({ batch, dataParallelAttention = 1 }: Serving['setting']): number =>
+  Math.ceil(batch / dataParallelAttention);
+
 /** How GPUs share a replica: `8 GPUs share each layer, 2 stages`; empty for one GPU. */
 export function sharingText(setting: Serving['setting']): string {
   const { tensorParallel, dataParallelAttention = 1, expertParallel = 1 } = setting;
@@ -101,8 +105,7 @@ export function sharingText(setting: Serving['setting']): string {
 
 export function servingMemory({ setting, fit }: Pick<Serving, 'setting' | 'fit'>): UsedMemory {
   const { weightParts, cachePerSequence, state, workspaceParts, total, capacity } = fit;
-  // Each group of GPUs has sequences of its own.
-  const sequences = Math.ceil(setting.batch / (setting.dataParallelAttention ?? 1));
+  const sequences = sequencesOnGpu(setting);
   const times = (bytes: number | bigint) => sameBounds(sequences * Number(bytes));
   return {
     exact: [
