@@ -36,6 +36,7 @@ import {
   formatText,
   NO_PEAK,
   prefillLimitText,
+  sequencesOnGpu,
   servingText,
   sharingText,
 } from './fit-serving.js';
@@ -303,7 +304,7 @@ function servingFacts(serving: Serving, { doubts }: FitResult): Fact[] {
 
 /** Parts of the memory of one GPU. */
 function servingSum({ setting, fit }: Serving): string {
-  const { batch } = setting;
+  const batch = sequencesOnGpu(setting);
   const parts = [
     ['weights', Number(fit.weights.value)],
     ['cache', batch * Number(fit.cachePerSequence.value)],

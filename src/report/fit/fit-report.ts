@@ -44,7 +44,7 @@ import { fitPictures } from './fit-pictures.js';
 import { placesBlocks, placesRows } from './fit-places.js';
 import { serverRows } from './fit-server.js';
 import type { Serving } from './fit-serving.js';
-import { servingBlocks } from './fit-serving.js';
+import { sequencesOnGpu, servingBlocks } from './fit-serving.js';
 import type { Training } from './fit-training.js';
 import { besideTraining, changesText, loraBlocks, trainingBlocks } from './fit-training.js';
 
@@ -314,16 +314,10 @@ const trainingRows = ({ fit, cost }: Training): BoundsRow[] => [
   })),
 ];
 
-const servingRows = ({
-  setting: { batch },
-  fit,
-  cost,
-  throughput,
-  places,
-}: Serving): BoundsRow[] => [
+const servingRows = ({ setting, fit, cost, throughput, places }: Serving): BoundsRow[] => [
   ...fit.weightParts.map(({ part, bytes }) => bytesRow(`weights: ${part}`, bytes.value)),
-  bytesRow('keys and values', batch * Number(fit.cachePerSequence.value)),
-  bytesRow('states', batch * Number(fit.state.value)),
+  bytesRow('keys and values', sequencesOnGpu(setting) * Number(fit.cachePerSequence.value)),
+  bytesRow('states', sequencesOnGpu(setting) * Number(fit.state.value)),
   { what: 'workspace', unit: 'bytes', bounds: fit.workspace },
   ...memoryRows(fit),
   ...(fit.withoutRoom === null ? speedRows(fit) : []),

@@ -12,7 +12,6 @@ import { counted, present, sentence } from '../../base/text/words.js';
 import type { Fits } from '../../estimate/fit/fits.js';
 import type { ServingRemedy, UnmetRequirement } from '../../estimate/fit/remedies/remedies.js';
 import type { DecodeStep, DecodingLimit, Prefill } from '../../estimate/fit/serving/roofline.js';
-import { sequencesOfGroup } from '../../estimate/fit/serving/serving-axes.js';
 import type { LoadAnswer, ServingLoad } from '../../estimate/fit/serving/throughput/arrivals.js';
 import type { Quantity } from '../../model/budget/figure.js';
 import type { Block, Cell, TableBlock } from '../kit/report.js';
@@ -87,6 +86,10 @@ export function servingBlocks(
   ]);
 }
 
+/** Sequences whose cache a GPU has: each group of GPUs has some of its own. */
+export const sequencesOnGpu = ({ batch, dataParallelAttention = 1 }: Serving['setting']): number =>
+  Math.ceil(batch / dataParallelAttention);
+
 /** How GPUs share a replica: `8 GPUs share each layer, 2 stages`; empty for one GPU. */
 export function sharingText(setting: Serving['setting']): string {
   const { tensorParallel, dataParallelAttention = 1, expertParallel = 1 } = setting;
@@ -102,7 +105,7 @@ export function sharingText(setting: Serving['setting']): string {
 
 export function servingMemory({ setting, fit }: Pick<Serving, 'setting' | 'fit'>): UsedMemory {
   const { weightParts, cachePerSequence, state, workspaceParts, total, capacity } = fit;
-  const sequences = sequencesOfGroup(setting, setting.batch);
+  const sequences = sequencesOnGpu(setting);
   const times = (bytes: number | bigint) => sameBounds(sequences * Number(bytes));
   return {
     exact: [

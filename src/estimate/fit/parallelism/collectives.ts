@@ -26,7 +26,7 @@ import {
   tokensOfGpu,
   type ZeroStage,
 } from '../training/training-setting.js';
-import { contextTraffic, expertTraffic } from './exchanges.js';
+import { exchangedKeys, type MixtureGroup, mixturesBetween, placesOfToken } from './model-axes.js';
 import type { Parallelism, Stage } from './parallelism.js';
 import {
   type CollectiveTraffic,
@@ -89,7 +89,7 @@ export const paceOf = (
 });
 
 /** Time of an exchange, and the link that it takes. */
-export interface Traffic {
+interface Traffic {
   readonly seconds: Quantity;
   readonly link: GroupLink;
 }
@@ -144,7 +144,7 @@ function sumByLink(traffic: readonly Traffic[]): Quantity[] {
 }
 
 /** Time of an exchange: its bytes at the reached share of the link, and a wait for each collective. */
-export const waiting = (link: GroupLink, { efficiency }: CommunicationPace) =>
+const waiting = (link: GroupLink, { efficiency }: CommunicationPace) =>
   inputs({
     bandwidth: link.bandwidth,
     link_utilisation: efficiency.linkUtilisation,
@@ -152,7 +152,7 @@ export const waiting = (link: GroupLink, { efficiency }: CommunicationPace) =>
     hop_seconds: hopSeconds(efficiency, link),
   });
 
-export const reachedRate = ({ bandwidth, link_utilisation }: ReturnType<typeof waiting>) =>
+const reachedRate = ({ bandwidth, link_utilisation }: ReturnType<typeof waiting>) =>
   mul(bandwidth, link_utilisation);
 
 function tensorTraffic(
@@ -345,6 +345,118 @@ function pipelineTraffic(
     ),
     inputs: { ...of, ...wait },
     source: 'the residual stream forwards, its gradient backwards (arXiv 2104.04473)',
+  });
+  return { seconds, link };
+}
+
+/** Bytes of a value that FP8 trainings send to experts; the way back has 16 bits (DeepSeek-V3, arXiv 2412.19437, 3.2.2). */
+const FP8_DISPATCH = 1;
+
+/** GPUs between neighbours of a group that shares experts. */
+const apartOf = ({ expertTensor }: Pick<Parallelism, 'expertTensor'>): number => expertTensor;
+
+/**
+ * Values of a token that go to other places over the slowest link, in all mixtures: to each other GPU with one of its
+ * experts, or to each other machine, which passes them on over its own links (DeepEP).
+ */
+function sentValues(
+  mixtures: readonly MixtureGroup[],
+  {
+    cluster,
+    expert,
+    apart,
+  }: { readonly cluster: Cluster; readonly expert: number; readonly apart: number },
+): number {
+  const machines = machinesFor(cluster, expert * apart);
+  const places = machines > 1 ? machines : expert;
+  return mixtures.reduce(
+    (sum, group) => sum + group.count * group.width * placesOfToken(group, places),
+    0,
+  );
+}
+
+/** Tokens go to the GPUs of their experts and back, forwards and backwards, once more with full recomputation. */
+function expertTraffic(
+  { model, setting, parallelism }: StepInputs,
+  stage: Stage,
+  pace: CommunicationPace,
+): Traffic | undefined {
+  const { expert, tensor } = parallelism;
+  const apart = apartOf(parallelism);
+  const link = linkFor(setting, expert * apart, expert * apart);
+  const mixtures = mixturesBetween(model, stage);
+  if (expert === 1 || mixtures.length === 0 || link === undefined) return undefined;
+  const bytes = trainingBytes(setting.precision);
+  const dispatch = setting.precision === 'fp8' ? FP8_DISPATCH : bytes;
+  const again = setting.recompute === 'full' ? dispatch + bytes : 0;
+  const of = inputs({
+    turns: pace.turns,
+    batch: setting.microBatch,
+    context: tokensOfGpu(setting),
+    // GPUs that share a layer each send a part of the tokens (Megatron-LM requires sequence parallelism there).
+    parts: tensor,
+    values: sentValues(mixtures, { cluster: setting.cluster, expert, apart }),
+    bytes: dispatch + 3 * bytes + again,
+    exchanges: mixtures.reduce((sum, { count }) => sum + count, 0) * (again > 0 ? 6 : 4),
+  });
+  const wait = waiting(link, pace);
+  const sent = div(mul(of.batch, of.context, of.bytes, of.values), of.parts);
+  const seconds = quantity({
+    label: 'expert_parallel',
+    unit: 'seconds',
+    formula: mul(
+      of.turns,
+      add(
+        div(sent, reachedRate(wait)),
+        mul(of.exchanges, add(wait.reduce_seconds, wait.hop_seconds)),
+      ),
+    ),
+    inputs: { ...of, ...wait },
+    source:
+      'each token once to each other place with one of its experts, and back; the same for gradients (DeepEP; ' +
+      'DeepSeek-V3, arXiv 2412.19437, section 3.2.2); experts are chosen equally often',
+  });
+  return { seconds, link };
+}
+
+/**
+ * Keys and values go once around a ring of the GPUs of a sequence; backwards with their gradients (Ring Attention, arXiv
+ * 2310.01889; Megatron-LM, context_parallel.md).
+ */
+function contextTraffic(
+  { model, setting, parallelism }: StepInputs,
+  stage: Stage,
+  pace: CommunicationPace,
+): Traffic | undefined {
+  const { context: ring, tensor } = parallelism;
+  const link = linkFor(setting, tensor * ring, tensor);
+  if (ring === 1 || link === undefined) return undefined;
+  const { values, times } = exchangedKeys(model, stage);
+  const passes = setting.recompute === 'full' ? 4 : 3;
+  const of = inputs({
+    turns: pace.turns,
+    batch: setting.microBatch,
+    context: tokensOfGpu(setting),
+    ring,
+    tensor,
+    bytes: trainingBytes(setting.precision),
+    values,
+    passes,
+    exchanges: passes * times,
+  });
+  const wait = waiting(link, pace);
+  const others = sub(of.ring, 1);
+  const sent = div(mul(of.passes, of.batch, of.context, others, of.bytes, of.values), of.tensor);
+  const seconds = quantity({
+    label: 'context_parallel',
+    unit: 'seconds',
+    formula: mul(
+      of.turns,
+      add(div(sent, reachedRate(wait)), mul(of.exchanges, others, wait.hop_seconds)),
+    ),
+    inputs: { ...of, ...wait },
+    source:
+      'keys and values of each GPU once around the ring forwards; backwards again, with their gradients (arXiv 2310.01889)',
   });
   return { seconds, link };
 }
