@@ -40,7 +40,7 @@ const ARGUMENTS: Readonly<Record<string, readonly string[]>> = {
 /** Values that patterns of the table match. */
 const MATCHING: readonly string[] = [
   ...['ds_zero1.json', 'ds_zero2.json', 'ds_zero3.json', 'ds_zero0.json', '33', 'cuda:0', 'sft'],
-  ...['full_shard auto_wrap', './cache'],
+  ...['full_shard auto_wrap', './cache', 'exps=CPU'],
 ];
 
 interface Name {
@@ -90,7 +90,7 @@ const VALUES_OF: Readonly<Record<string, readonly string[]>> = {
 /** Commands in which a name has a meaning. */
 function commandsFor(meaning: string, name: string): DeclaredCommand[] {
   const [sized = '', only] = meaning.split('@');
-  const flag = sized.split(/[=*]/)[0] ?? '';
+  const flag = sized.split(/[=*/]/)[0] ?? '';
   const wanted = FIRST_ARGUMENTS[flag];
   return IN_ORDER.filter((command) => {
     if (has(command, name)) return false;
@@ -109,10 +109,10 @@ function valuesFor([meaning]: FlagRow, { condition }: Name, command: DeclaredCom
   if (flag in VALUES_OF) return [...(VALUES_OF[flag] ?? [])];
   if (flag === '' || flag === '<none>') return condition === '' ? ['word'] : [];
   if (flag.startsWith('<')) return ['file.pt'];
-  const declared = command.flags[flag.split('*')[0] ?? ''];
+  const declared = command.flags[flag.split(/[*/]/)[0] ?? ''];
   if (declared === undefined || implied !== undefined || declared.type === 'boolean') return [];
   const example = exampleOf(declared);
-  if (flag.includes('*')) return ['2'];
+  if (/[*/]/.test(flag)) return ['2'];
   return [/^[A-Z]+$/.test(example) ? 'file.txt' : example];
 }
 
@@ -144,7 +144,7 @@ function isRead({ words }: MeantLine, command: DeclaredCommand): boolean {
 function isMeant(line: MeantLine, meaning: string): boolean {
   const [sized = ''] = meaning.split('@');
   const [flag = '', implied] = sized.split('=');
-  const name = flag.split('*')[0] ?? '';
+  const name = flag.split(/[*/]/)[0] ?? '';
   if (name === '' || name === '<none>') return (line.leftOut ?? []).length > 0;
   if (name === '<each>') return ['--text', '--context'].every((each) => line.words.includes(each));
   if (name.startsWith('<')) return !line.words.some((word) => word.startsWith('--'));
@@ -170,9 +170,10 @@ function fault(row: FlagRow, name: Name): string | undefined {
     const isArgument = meaning.startsWith('<') && !/^<(?:none|shown)/.test(meaning);
     const hasNone = isArgument || Object.keys(command.args).length === 0;
     const own = hasNone ? [] : (ARGUMENTS[command.id] ?? ['file.yaml']);
-    const factor = meaning.includes('*') ? ['--context', '128'] : [];
+    const factor = /[*/](context|batch)/.exec(meaning)?.[1];
+    const counted = factor === undefined ? [] : [`--${factor}`, factor === 'batch' ? '1' : '128'];
     const given = meaning === '<out>' ? ['in.pt'] : meaning === '<prompt>' ? ['model'] : own;
-    const words = [...given, ...factor, written, ...valuesFor(row, name, command)];
+    const words = [...given, ...counted, written, ...valuesFor(row, name, command)];
     return linesFor(words, command).some((line) => isMeant(line, meaning) && isRead(line, command));
   });
   // A name that all these commands have is a word of ours with a value of another kind.

@@ -60,6 +60,7 @@ const OTHER_PROGRAMS: Readonly<Record<string, readonly [lines: number, reason: s
   'engine/select/installation.ts': [3, 'npm'],
   'language/data/files/parquet-rows.ts': [1, 'node, in the process that reads Parquet'],
   'base/text/hub-names.ts': [1, 'hf, which downloads models'],
+  'input/hub/needs-download.ts': [1, 'hf, which downloads models'],
   'base/files/early-end.ts': [1, 'node, in the thread that hears signals'],
 };
 

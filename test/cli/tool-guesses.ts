@@ -140,7 +140,7 @@ const LINES: readonly (readonly [tool: string, line: string, right: Right])[] = 
   [
     'vllm',
     'serve qwen3-0.6b --data-parallel-size 2 --gpu h100',
-    is('fit qwen3-0.6b --gpus 2 --gpu h100', 'fit qwen3-0.6b --gpu h100'),
+    is('fit qwen3-0.6b --dp-attention 2 --gpu h100'),
   ],
 
   // sgl-project/sglang: docs, "Server Arguments"; text-generation-inference: docs, "launcher"

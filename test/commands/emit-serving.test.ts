@@ -5,7 +5,7 @@ const answerOf = async (line: string) => (await runHere(['fit', ...line.split(' 
 
 describe('minimind fit --emit llama-server', () => {
   it.each([
-    ['llama-3.1-70b --gpu 5090+3090 --dtype q4_k_m', /--tensor-split 60,21 /],
+    ['llama-3.1-70b --gpu 5090+3090 --dtype q4_k_m', /--tensor-split 61,20 /],
     ['llama-3.1-8b --gpu 4xa100 --tensor-split 3,1,1,1 --dtype q4_k_m', /--tensor-split 17,5,6,5 /],
     ['qwen3-235b-a22b --gpu 4090+3090 --ram 192GB --dtype q4_k_m', /--tensor-split 80,15 /],
   ])('divides the layers as the answer of the same line: %s', async (line, split) => {

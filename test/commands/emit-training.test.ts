@@ -49,7 +49,8 @@ describe('machines of a plan', () => {
     ['12xh100', 2, 6],
     ['16xh100', 2, 8],
     ['8xh100', 1, 8],
-    ['gb300-nvl72', 1, 72],
+    // NVIDIA, GB300 NVL72: 18 hosts of four GPUs.
+    ['gb300-nvl72', 18, 4],
   ])('%s: %i of %i GPUs', async (gpu, count, each) => {
     const torchrun = await train(`--gpu ${gpu} --zero fsdp`, 'torchrun');
     expect(torchrun).toContain(

@@ -211,6 +211,7 @@ function wordsOf(flags: Readonly<Record<string, unknown>>): string[] {
       const { gpus, machine } = value as { gpus: number; machine?: string };
       return [...(machine === undefined ? [] : ['--gpu', machine]), '--gpus', String(gpus)];
     }
+    if (name === 'offload') return ['--offload', (value as { part: string }).part];
     const flag = `--${FLAGS[name] ?? name.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
     return value === true ? [flag] : [flag, String(value)];
   });

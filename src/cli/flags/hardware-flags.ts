@@ -78,9 +78,18 @@ export function isHardwareName(text: string): boolean {
   }
 }
 
-export type HardwareFlags = ParsedFlags<typeof hardwareFlags> & {
-  readonly quiet: boolean;
-};
+/** Flags that say how many GPUs share a replica, where the command has them. */
+interface SharingFlags {
+  readonly 'tensor-parallel'?: number | undefined;
+  readonly 'pipeline-parallel'?: number | undefined;
+  readonly 'dp-attention'?: number | undefined;
+  readonly 'expert-parallel'?: number | 'all' | undefined;
+}
+
+export type HardwareFlags = ParsedFlags<typeof hardwareFlags> &
+  SharingFlags & {
+    readonly quiet: boolean;
+  };
 
 /** Selected hardware, with the measured profile for this machine. */
 export interface SelectedHardware extends Cluster {
@@ -140,6 +149,12 @@ async function selectedHardware(
   const own = await ownHardware(flags.hardware);
   if (name !== undefined && !isFile(name)) {
     const cluster = clusterNamed(name, gpus, own, say);
+    const shared = sharingGpus(flags);
+    // The programs that serve count so: --tensor-parallel-size 2 takes two GPUs.
+    if (gpus === undefined && cluster.gpus === 1 && shared > 1) {
+      say(`${formatInteger(shared)} GPUs share the model, so --gpus ${shared}`);
+      return clusterNamed(name, gpuCount(shared), own);
+    }
     return { ...cluster, gpus: gpuCount(cluster.gpus) };
   }
   const file = name ?? flags.hardware;
@@ -151,6 +166,13 @@ async function selectedHardware(
   }
   const gpu = onlyGpu(name === undefined ? own : await ownHardware(name), file);
   return { gpu, gpus: gpuCount(gpus ?? 1), network: null };
+}
+
+/** GPUs of a replica by the flags. */
+function sharingGpus(flags: SharingFlags): number {
+  const { 'tensor-parallel': tensor = 1, 'dp-attention': groups = 1 } = flags;
+  const { 'pipeline-parallel': stages = 1, 'expert-parallel': experts } = flags;
+  return Math.max(tensor * groups, typeof experts === 'number' ? experts : 1) * stages;
 }
 
 /** The cards of this machine. @throws UserError when the table knows none. */

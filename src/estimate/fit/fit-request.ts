@@ -24,6 +24,7 @@ import {
 import type { TableRequest } from './fit-table.js';
 import { type FitRequest, hintsOf, type ModelToFit, type Resolved } from './fits.js';
 import { type StoredModel, type StoredWeightFormat, storedWeightFormat } from './model-memory.js';
+import { dividedExperts } from './parallelism/model-axes.js';
 import { isPlaceable, placesWish, refusePlacesOfTraining } from './places/places-options.js';
 import type { Purpose } from './purpose.js';
 import { weightLayout } from './serving/quantized.js';
@@ -139,7 +140,7 @@ const USUAL_OUTPUT = 128;
 function servingSettingOf(
   options: FitOptions,
   hints: TrainingHints,
-  positions: number,
+  model: LanguageModel,
   cluster: Cluster,
   stored: StoredWeightFormat | undefined,
 ): Resolved<ServingFitSetting> {
@@ -152,7 +153,7 @@ function servingSettingOf(
     causal: true,
     optimizer: 'adamw',
   } as const;
-  const { inference, origins } = resolveSetting(wish, hints, positions);
+  const { inference, origins } = resolveSetting(wish, hints, model.positions);
   const { context } = inference;
   const gets = output ?? Math.min(USUAL_OUTPUT, Math.ceil(context / 2));
   const brings = prompt ?? context - gets;
@@ -189,15 +190,21 @@ function servingSettingOf(
               p95Seconds: options.p95Seconds ?? gets / (options.minTokensPerSecond ?? USUAL_SPEED),
             },
       measured: measuredOf(options),
-      ...servingAxesOf(options),
+      ...servingAxesOf(options, model, cluster),
       ...serverSettings(options, cluster, dtype),
     },
   };
 }
 
-/** Axes of a replica. Servers divide experts among all GPUs of a stage, so that those say how many share a layer. */
-function servingAxesOf(options: FitOptions): ServingAxes {
-  const { expertParallel: asked = 1, dataParallelAttention = 1 } = options;
+/**
+ * Axes of a replica. Servers divide experts among all GPUs of a stage, so that those say how many share a layer. Copies of
+ * the attention of a model without experts are replicas, as for the same flag of vLLM.
+ */
+function servingAxesOf(options: FitOptions, model: LanguageModel, { gpus }: Cluster): ServingAxes {
+  const { expertParallel: asked = 1, dataParallelAttention: groups = 1 } = options;
+  const copies = groups * (options.tensorParallel ?? 1) * (options.pipelineParallel ?? 1);
+  const areReplicas = dividedExperts(model) === 0 && gpus % copies === 0;
+  const dataParallelAttention = areReplicas ? 1 : groups;
   const { pipelineParallel = 1, contextParallel = 1 } = options;
   const usual = asked === 'all' ? 1 : Math.max(1, Math.floor(asked / dataParallelAttention));
   const tensorParallel = options.tensorParallel ?? usual;
@@ -487,7 +494,7 @@ export function fitRequestOf(
       trainingOffload(options) !== undefined
         ? null
         : {
-            ...servingSettingOf(options, hints, positions, cluster, storedWeightFormat(loaded)),
+            ...servingSettingOf(options, hints, loaded.model, cluster, storedWeightFormat(loaded)),
             isSharingChosen: isSpreadChosen(options),
             users: options.users,
             draft: options.draft?.model,

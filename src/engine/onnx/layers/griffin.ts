@@ -88,8 +88,9 @@ function rootOrOne(context: Context, log: GraphValue, width: number): GraphValue
   const square = graph.op('Exp', [scaledBy(context, log, 2)]);
   const root = graph.op('Sqrt', [graph.op('Sub', [graph.float(1), square])]);
   const isFirst = graph.op('Equal', [
-    graph.op('Unsqueeze', [feedPositions(context), graph.ints(1)]),
-    graph.int32(0),
+    // An exported graph counts the positions itself, in 64 bits.
+    graph.op('Unsqueeze', [graph.cast(feedPositions(context), 'i64'), graph.ints(1)]),
+    graph.int(0),
   ]); // [T, 1]
   return graph.op('Where', [isFirst, graph.float(1), unflattenedRows(context, root, width)]);
 }
