@@ -48,6 +48,7 @@ const FORMAT = [FORMAT_KEY, 'pt'] as const;
 /**
  * Writes a safetensors file.
  * @param metadata Strings stored in the header; `format` is always `pt`.
+ * @param leastBytes Bytes that the file has at least.
  * @throws UserError if the format cannot store a tensor.
  * @throws Error if the chunks of a tensor do not match the size of its shape and dtype.
  */
@@ -55,8 +56,9 @@ export async function writeSafetensors(
   sink: ByteSink,
   tensors: readonly TensorToWrite[],
   metadata?: ReadonlyMap<string, string>,
+  leastBytes?: number,
 ): Promise<void> {
-  const plan = planSafetensors(tensors, metadata);
+  const plan = planSafetensors(tensors, metadata, leastBytes);
   await sink.write(plan.header);
   for (const { tensor, bytes } of plan.tensors) {
     let written = 0;
@@ -75,11 +77,13 @@ export async function writeSafetensors(
 /**
  * Plans the file for `writeSafetensors`, without the data. The order is the one of the format's library: by
  * dtype, wide ones first, then by UTF-8 name.
+ * @param leastBytes Bytes that the file has at least; the header is filled up with spaces.
  * @throws UserError if the format cannot store a tensor.
  */
 export function planSafetensors<Tensor extends TensorHeading>(
   tensors: readonly Tensor[],
   metadata: ReadonlyMap<string, string> = new Map(),
+  leastBytes = 0,
 ): SafetensorsPlan<Tensor> {
   const names = new Set(tensors.map(({ name }) => name));
   if (names.size < tensors.length) throw new Error('two tensors are to be written under one name');
@@ -90,7 +94,7 @@ export function planSafetensors<Tensor extends TensorHeading>(
     placed.push({ tensor, offset: end, bytes });
     end += bytes;
   }
-  const header = headerOf(placed, metadata);
+  const header = headerOf(placed, metadata, leastBytes);
   return { header, tensors: placed, fileBytes: header.length + end };
 }
 
@@ -123,6 +127,7 @@ function headingBytes(tensor: TensorHeading): number {
 function headerOf(
   placed: readonly PlacedTensor<TensorHeading>[],
   metadata: ReadonlyMap<string, string>,
+  leastBytes: number,
 ): Uint8Array {
   // First for its position, last so that `metadata` cannot replace it.
   const strings = new Map([FORMAT, ...metadata, FORMAT]);
@@ -132,7 +137,7 @@ function headerOf(
     return `,${literal(name)}:{${fields}}`;
   });
   const json = Buffer.from(`{"${METADATA_KEY}":{${members.join()}}${entries.join('')}}`);
-  const least = leastHeaderBytes(placed);
+  const least = leastHeaderBytes(placed, leastBytes);
   const length = Math.ceil(Math.max(json.length, least) / ALIGNMENT) * ALIGNMENT;
   if (length > MAX_HEADER_BYTES) {
     throw cannotHold(`${placed.length} tensors whose header has ${length} bytes`);
@@ -144,10 +149,13 @@ function headerOf(
 }
 
 /** Bytes that make a file large enough for its number of tensors, by the rules for reading it. */
-function leastHeaderBytes(placed: readonly PlacedTensor<TensorHeading>[]): number {
-  if (placed.length <= MAX_TENSORS.small) return 0;
+function leastHeaderBytes(
+  placed: readonly PlacedTensor<TensorHeading>[],
+  leastBytes: number,
+): number {
+  const least = placed.length <= MAX_TENSORS.small ? leastBytes : SMALL_FILE;
   const last = placed.at(-1);
-  return SMALL_FILE - LENGTH_FIELD_BYTES - (last ? last.offset + last.bytes : 0);
+  return least - LENGTH_FIELD_BYTES - (last ? last.offset + last.bytes : 0);
 }
 
 /** Encodes a JSON string. */

@@ -98,17 +98,17 @@ export function openShards(path: string, options: CheckpointOptions): OpenedFile
 }
 
 /** Tensors of a checkpoint whose shards have fewer bytes than `SMALL_FILE` together. */
-const MAX_TENSORS = 50_000;
+export const MAX_SMALL_TENSORS = 50_000;
 
-/** @throws UserError if small shards have more tensors than `MAX_TENSORS`. */
+/** @throws UserError if small shards have more tensors than `MAX_SMALL_TENSORS`. */
 function checkTensorCount(
   { path, weightMap }: ShardIndex,
   places: ReadonlyMap<string, string>,
 ): void {
-  if (weightMap.size <= MAX_TENSORS || bytesAt(places.values()) >= SMALL_FILE) return;
+  if (weightMap.size <= MAX_SMALL_TENSORS || bytesAt(places.values()) >= SMALL_FILE) return;
   throw refusal(path, {
     rule: 'shard-tensor-count',
-    message: `names ${weightMap.size} tensors in shards below 16 MB; at most ${MAX_TENSORS} are read`,
+    message: `names ${weightMap.size} tensors in shards below 16 MB; at most ${MAX_SMALL_TENSORS} are read`,
     suggestion: NO_INDEX,
   });
 }

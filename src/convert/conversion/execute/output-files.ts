@@ -5,6 +5,7 @@ import { INDEX_FILE } from '../../../base/files/config-names.js';
 import type { ByteSink } from '../../../base/files/write-whole.js';
 import { setting } from '../../../base/text/setting.js';
 import { sumOf } from '../../../base/text/words.js';
+import { SMALL_FILE } from '../../../checkpoint/checkpoint-rules.js';
 import type { Container } from '../../../checkpoint/formats.js';
 import { isGgmlName } from '../../../checkpoint/gguf/ggml-types.js';
 import { planGguf, writeGguf } from '../../../checkpoint/gguf/write-gguf.js';
@@ -13,6 +14,7 @@ import {
   planSafetensors,
   writeSafetensors,
 } from '../../../checkpoint/safetensors/write-safetensors.js';
+import { MAX_SMALL_TENSORS } from '../../../checkpoint/shards/open-shards.js';
 import { contiguousStrides } from '../../../checkpoint/stored-tensor.js';
 import type {
   Writable,
@@ -116,12 +118,15 @@ interface OutputContents {
 /** Safetensors files, their index when there are several, and the config. */
 function safetensorsFiles({ plan, shards, accompanying }: OutputContents): OutputFile[] {
   const byName = new Map(plan.tensors.map((tensor) => [tensor.name, tensor]));
+  // Many tensors are read only from shards that are not small together.
+  const areMany = shards.length > 1 && plan.tensors.length > MAX_SMALL_TENSORS;
+  const least = areMany ? Math.ceil(SMALL_FILE / shards.length) : 0;
   const files = shards.map((shard): OutputFile => {
     const tensors = shard.tensors.flatMap((name) => byName.get(name) ?? []);
     const metadata = metadataOf(tensors, accompanying);
     return {
       name: shard.file,
-      bytes: planSafetensors(tensors, metadata).fileBytes,
+      bytes: planSafetensors(tensors, metadata, least).fileBytes,
       tensors: shard.tensors,
       fill: (sink, valuesOf) =>
         writeSafetensors(
@@ -133,6 +138,7 @@ function safetensorsFiles({ plan, shards, accompanying }: OutputContents): Outpu
             chunks: () => valuesOf(tensor),
           })),
           metadata,
+          least,
         ),
     };
   });
