@@ -1,6 +1,6 @@
 /**
  * The language model of Moshi (arXiv 2410.00037; transformers 5.18, models/moshi), as `MoshiForCausalLM`. The class ignores
- * its window in a full forward pass, and keeps it in a cache: an input must not be longer than the window here.
+ * its window in a full forward pass, and keeps it in a cache. Here all passes keep it; published models have no more positions.
  */
 import * as z from 'zod';
 import { attention } from '../constructors/attention-layers.js';
@@ -17,6 +17,12 @@ import { activationOf, count, gateActivation, windowAt } from '../transformer/se
 const FIRST_TOKENS = 1;
 
 const WINDOW = 3000;
+
+interface Sizes {
+  readonly intermediate_size: number;
+  readonly max_position_embeddings: number;
+  readonly sliding_window: number;
+}
 
 export const moshi = defineDecoder({
   title: 'Moshi, the language model',
@@ -42,7 +48,18 @@ export const moshi = defineDecoder({
   ),
   rules: [
     ...headsDivide('num_attention_heads', 'hidden_size'),
-    ...defineRules<{ readonly model: { readonly intermediate_size: number } }>([
+    ...defineRules<{ readonly model: Sizes }>([
+      {
+        severity: 'warning',
+        reads: ['model.max_position_embeddings', 'model.sliding_window'],
+        check: ({ model: { max_position_embeddings: positions, sliding_window: window } }) =>
+          positions <= window
+            ? undefined
+            : {
+                message: `a pass over more than ${window} tokens sees a window of them here; the class sees all of them`,
+                suggestion: `write ${window} positions, or a window of ${positions}`,
+              },
+      },
       {
         severity: 'error',
         reads: ['model.intermediate_size'],
