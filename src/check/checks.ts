@@ -110,6 +110,13 @@ const entryOf = (name: CheckName): CheckEntry => QUICK_TEST_CHECKS[name];
 
 /** The checks to run, in the order of the table. */
 export function checksFor({ only = [], ...wish }: CheckWish): CheckName[] {
+  const unknown = only.find((name) => !CHECK_NAMES.includes(name));
+  if (unknown !== undefined) {
+    throw usageError(
+      `${setting('only')}: there is no check ${JSON.stringify(unknown)}`,
+      `write one of ${CHECK_NAMES.join(', ')}`,
+    );
+  }
   return CHECK_NAMES.filter((name) => {
     const { usualWith, isAskedByWish = false } = entryOf(name);
     if (only.length === 0) return usualWith === undefined || wish[usualWith];

@@ -566,14 +566,19 @@ export abstract class BaseCommand extends Command {
     if (flags.quiet) return;
     this.#notes.push(printable(text));
     if ((this.constructor as typeof BaseCommand).notesFirst) this.#writeNotes();
-    else this.#noteTimer ??= setTimeout(() => this.#writeNotes(), NOTE_DELAY).unref();
+    else if (this.#noteTimer === undefined) {
+      this.#noteTimer = setTimeout(this.#writeNotes, NOTE_DELAY).unref();
+      // A closed pipe of the answer ends the program at once.
+      process.once('exit', this.#writeNotes);
+    }
   }
 
-  #writeNotes(): void {
+  readonly #writeNotes = (): void => {
     clearTimeout(this.#noteTimer);
+    process.off('exit', this.#writeNotes);
     this.#noteTimer = undefined;
     for (const line of this.#notes.splice(0)) process.stderr.write(`${line}\n`);
-  }
+  };
 
   protected override async finally(error: Error | undefined): Promise<void> {
     this.#writeNotes();

@@ -65,7 +65,7 @@ export async function runCommandLine(
     words = [...read];
     await run(words, config);
   } catch (error) {
-    await fail(config ? await checkedError(asUserError(error), words, config) : error, words);
+    await fail(config ? await checkedError(error, words, config) : error, words);
   }
 }
 
@@ -114,8 +114,16 @@ async function readLine(words: string[], config: Config): Promise<readonly strin
 const isQuiet = (words: readonly string[]) =>
   flagsIn(words).some((word) => word === '-q' || word === '--quiet');
 
-/** The error, with a proposed line that was read and checked as a typed one. */
-async function checkedError(error: unknown, words: readonly string[], config: Config) {
+/** The error, with a proposed line that was read and checked as a typed one; a bug in doing so is the error then. */
+async function checkedError(thrown: unknown, words: readonly string[], config: Config) {
+  try {
+    return await withLine(asUserError(thrown), words, config);
+  } catch (bug) {
+    return bug;
+  }
+}
+
+async function withLine(error: unknown, words: readonly string[], config: Config) {
   if (!(error instanceof UserError)) return error;
   const { withCheckedLine, withWholeLine } = await import('./line/proposal.js');
   const check = (line: MeantLine) => checkLine(line, config);

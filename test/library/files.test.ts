@@ -5,7 +5,7 @@ import path from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
 import { expectAnswer, library } from './support.js';
 
-const { convert, diff, evaluate, generate, inspect, quickTest, verify } = library;
+const { convert, diff, evaluate, generate, inspect, quickTest, UserError, verify } = library;
 
 const BLOOM = 'fixtures/alibi/bloom';
 const FALCON = 'fixtures/alibi/falcon';
@@ -68,6 +68,16 @@ describe('quickTest', () => {
   test.each([...MODELS, TINY])('%s', async (place) => {
     const answer = quickTest(place, { ...ON_CPU, only: ['created', 'forward', 'causality'] });
     await expectAnswer(answer, 'quick-test', place, '--only', 'created,forward,causality', ...CPU);
+  });
+});
+
+describe('options that JavaScript does not check', () => {
+  test('are refused', async () => {
+    await expect(generate(TINY)).rejects.toThrow('expected one of prompt and ids, found none');
+    await expect(generate(TINY, { prompt: 'a', ids: [1] })).rejects.toThrow('found both');
+    await expect(evaluate(TINY, { random: true })).rejects.toThrow(UserError);
+    const only = ['nope'] as unknown as ['cache'];
+    await expect(quickTest(TINY, { only, ...ON_CPU })).rejects.toThrow('there is no check "nope"');
   });
 });
 

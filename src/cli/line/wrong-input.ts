@@ -48,7 +48,9 @@ export function lineForInput(words: readonly string[]): MeantLine | undefined {
 
 /** The line for an artifact that another command writes: a graph by a conversion, a checkpoint by an export. */
 export function lineForArtifact([command, ...words]: readonly string[]): MeantLine | undefined {
-  const at = words.findIndex((word) => ARTIFACTS[command ?? '']?.test(word));
+  // A word such as `toString` is a name of every object.
+  const artifacts = Object.hasOwn(ARTIFACTS, command ?? '') ? ARTIFACTS[command ?? ''] : undefined;
+  const at = words.findIndex((word) => artifacts?.test(word));
   const artifact = words[at];
   if (artifact === undefined) return undefined;
   if (command === 'convert-checkpoint') {

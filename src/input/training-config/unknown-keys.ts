@@ -1,5 +1,6 @@
 /** Keys of a config that its program does not have. */
 import type { Problem, PropertyPath } from '../../base/errors.js';
+import { formatInteger } from '../../base/text/units.js';
 import { counted } from '../../base/text/words.js';
 import type { ConfigDocument } from '../../config/document.js';
 import { MAX_PROBLEMS } from '../../config/document-problems.js';
@@ -10,19 +11,50 @@ import type { TrainingProgram } from './program.js';
 /** Wrong letters up to which a key is a misspelled one; more can be a key of a newer version. */
 const MOST_LETTERS = 2;
 
-/** The problems of keys that a program does not know, in order; those beyond what a screen shows are counted. */
+/** Unknown keys that are looked at. No config of a training has as many. */
+const MOST_KEYS = 1000;
+
+/**
+ * The problems of keys that a program does not know. Errors come before warnings, and those beyond what a screen shows are
+ * counted.
+ */
 export function unknownKeyProblems(
   document: ConfigDocument,
   keys: readonly PropertyPath[],
   program: TrainingProgram,
 ): Problem[] {
-  const problems = keys
-    .slice(0, MAX_PROBLEMS)
-    .map((at) => unknownKeyProblem(document, at, program));
-  const next = keys[MAX_PROBLEMS];
-  if (next === undefined) return problems;
-  const message = `and ${counted(keys.length - MAX_PROBLEMS, 'more unknown key')}`;
-  return [...problems, { severity: 'warning', ...document.locate(next, 'key'), message }];
+  const problems = keys.slice(0, MOST_KEYS).map((at) => unknownKeyProblem(document, at, program));
+  const errors = problems.filter(({ severity }) => severity === 'error');
+  const warnings = problems.filter(({ severity }) => severity === 'warning');
+  const most = Math.max(0, MAX_PROBLEMS - errors.length);
+  return [
+    ...errors.slice(0, MAX_PROBLEMS),
+    ...andMore(errors, MAX_PROBLEMS),
+    ...warnings.slice(0, most),
+    ...andMore(warnings, most),
+    ...tooMany(document, keys, program),
+  ];
+}
+
+function andMore(all: readonly Problem[], shown: number): Problem[] {
+  const next = all[shown];
+  if (next === undefined) return [];
+  const { path: _, suggestion: __, ...place } = next;
+  return [{ ...place, message: `and ${counted(all.length - shown, 'more unknown key')}` }];
+}
+
+/** The error of a file of another kind: a mistake among so many keys would not be seen. */
+function tooMany(
+  document: ConfigDocument,
+  keys: readonly PropertyPath[],
+  { title }: TrainingProgram,
+): Problem[] {
+  const next = keys[MOST_KEYS];
+  if (next === undefined) return [];
+  const [found, most] = [keys.length, MOST_KEYS].map(formatInteger);
+  const message = `${found} keys are none of ${title}; at most ${most} are looked at`;
+  const suggestion = `give a config of ${title}`;
+  return [{ severity: 'error', ...document.locate(next, 'key'), message, suggestion }];
 }
 
 /** The problem of a key that a program does not know, with the key that could be meant. */

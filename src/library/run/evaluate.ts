@@ -52,7 +52,7 @@ export const openModelWithWeights = (
  */
 export async function evaluate(
   reference: string,
-  options: EvaluateOptions,
+  options: EvaluateOptions = {},
 ): Promise<EvaluationResult & AnswerNotes> {
   const { against } = options;
   for (const each of [reference, options.checkpoint, against]) refuseHub('evaluate', each);

@@ -1,4 +1,5 @@
 /** `generate` as a function: text from a model. */
+import { usageError } from '../../base/errors.js';
 import type { CacheType } from '../../base/tensor/dtype.js';
 import { refuseHub } from '../../input/hub/needs-download.js';
 import type { GenerationRequest } from '../../language/generation/open-generation.js';
@@ -55,14 +56,15 @@ export const DEFAULT_DRAFT_TOKENS = 4;
  */
 export async function generate(
   reference: string,
-  options: GenerateOptions,
+  options: GenerateOptions = {},
 ): Promise<GenerateResult & AnswerNotes> {
   for (const each of [reference, options.checkpoint]) refuseHub('generate', each);
+  const request = requestOf(options);
   const side = await openModelWithWeights(reference, options);
   try {
     const { openGeneration } = await import('../../language/generation/open-generation.js');
     const surroundings = silent();
-    const generation = await openGeneration(side, requestOf(options), surroundings);
+    const generation = await openGeneration(side, request, surroundings);
     try {
       const answers: ReportedAnswer[] = [];
       for (const ids of generation.prompts) {
@@ -80,10 +82,15 @@ export async function generate(
 }
 
 function requestOf(options: GenerateOptions): GenerationRequest {
-  const { prompt = '', ids } = options;
-  const source: PromptSource = ids
-    ? { kind: 'ids', ids: ids.join(',') }
-    : { kind: 'text', text: prompt };
+  const { prompt, ids } = options;
+  if ((prompt === undefined) === (ids === undefined)) {
+    throw usageError(
+      `expected one of prompt and ids, found ${prompt === undefined ? 'none' : 'both'}`,
+      'give a text, or token ids',
+    );
+  }
+  const source: PromptSource =
+    ids === undefined ? { kind: 'text', text: prompt ?? '' } : { kind: 'ids', ids: ids.join(',') };
   const { temperature, topK, topP, minP, repetitionPenalty, maxTokens } = options;
   return {
     source,

@@ -12,8 +12,8 @@ export function conversionPictures({ srte, quantization }: ConversionResult): Pi
   }));
   return present([
     layerMap('Relative error of the quantized weights by layer', 'share', weights),
-    srte && srteBars(srte),
     ...(srte?.tables ?? []).map(singularValuesPlot),
+    srte && srteBars(srte),
   ]);
 }
 

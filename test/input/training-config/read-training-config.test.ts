@@ -348,18 +348,31 @@ describe('training configs of other programs', () => {
     });
   });
 
-  it('lists the first unknown keys and counts the others', async () => {
-    const keys = Array.from({ length: 20_000 }, (_, at) => `k${at} = 1`).join('\n');
-    const file = written(
-      'many.toml',
-      `[model]\nname = "llama3"\nflavor = "8B"\n[training]\n${keys}\n`,
-    );
-    const { problems } = await readTrainingConfig(file);
-    expect(problems.map(({ line, message }) => `${line} ${message}`.slice(0, 40))).toEqual([
-      ...Array.from({ length: 50 }, (_, at) =>
-        `${at + 5} unknown key "k${at}": torchtitan 0.2.2 has`.slice(0, 40),
-      ),
-      '55 and 19,950 more unknown keys',
-    ]);
+  describe('with many unknown keys', () => {
+    const HEAD = '[model]\nname = "llama3"\nflavor = "8B"\n[training]\n';
+    const problemsOf = async (...keys: readonly string[]) => {
+      const { problems } = await readTrainingConfig(written('many.toml', HEAD + keys.join('\n')));
+      return problems.map(({ severity, line, message }) => `${line} ${severity} ${message}`);
+    };
+    const unknown = (count: number) => Array.from({ length: count }, (_, at) => `k${at} = 1`);
+
+    it('lists the first and counts the others', async () => {
+      const problems = await problemsOf(...unknown(120));
+      expect(problems).toHaveLength(51);
+      expect(problems.at(-1)).toBe('55 warning and 70 more unknown keys');
+    });
+
+    it('lists a misspelled one behind them', async () => {
+      const problems = await problemsOf(...unknown(120), 'seq_lenn = 2048');
+      expect(problems.filter((each) => each.includes('error'))).toEqual([
+        expect.stringContaining('125 error unknown key "seq_lenn"'),
+      ]);
+    });
+
+    it('is refused beyond a thousand of them', async () => {
+      expect(await problemsOf(...unknown(20_000))).toContain(
+        '1005 error 20,000 keys are none of torchtitan; at most 1,000 are looked at',
+      );
+    });
   });
 });

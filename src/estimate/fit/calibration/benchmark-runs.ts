@@ -59,7 +59,12 @@ export function benchmarkIn(text: string, file: string): Benchmark {
   const place = setting('calibrate', file);
   const trimmed = text.trim();
   const isJson = trimmed.startsWith('{') || trimmed.startsWith('[');
-  if (!isJson && trimmed.length > MOST_TABLE_CHARACTERS) throw unknownResult(place);
+  if (!isJson && trimmed.length > MOST_TABLE_CHARACTERS) {
+    throw usageError(
+      `${place}: found a table of ${(trimmed.length / 1e6).toFixed(1)} million characters; up to 1 million are read`,
+      'leave the rows of this model and machine',
+    );
+  }
   const results = isJson ? jsonResults(trimmed, place) : tableResults(trimmed);
   if (results.length === 0) throw unknownResult(place);
   if (results.every((each) => 'model_n_params' in each)) return llamaBench(results, place);
