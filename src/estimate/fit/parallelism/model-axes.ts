@@ -67,7 +67,13 @@ export function expertParallelismOf(
       tensor === 1 ? 'write 1, or leave it out' : `write 1 or ${tensor}`,
     );
   }
-  if (expert === 1) return { expert, expertTensor: tensor };
+  if (expert === 1) {
+    if (expertTensor === tensor) return { expert, expertTensor };
+    throw usageError(
+      `${setting('expertTensorParallel', expertTensor)} requires GPUs that divide the experts`,
+      `add ${setting('expertParallel', tensor)}, or leave it out`,
+    );
+  }
   requireExperts(model, expert);
   const sharing = (holders * tensor) / expertTensor;
   if (sharing % expert !== 0) {

@@ -219,6 +219,7 @@ export function parallelismOf(model: LanguageModel, asked: TrainingFitSetting): 
   }
   requireTensorParallel(model, tensor);
   requireContextParallel(model, asked);
+  requireDividedOffload(asked, holders);
   const replicas = holders / context;
   const experts = expertParallelismOf(model, asked, holders);
   const { globalBatchTokens, microBatch } = asked;
@@ -254,6 +255,20 @@ function holdersOf(
     if (name !== 'contextParallel') left /= value;
   }
   return left;
+}
+
+/**
+ * @param holders GPUs with the same weights, which would each keep all of a part in system memory.
+ * @throws UserError when ZeRO does not divide that part among several.
+ */
+function requireDividedOffload({ offload, zero }: TrainingFitSetting, holders: number): void {
+  if (offload === undefined || holders === 1) return;
+  const least = offload.part === 'parameters' ? 3 : 1;
+  if (zero >= least) return;
+  throw usageError(
+    `${setting('offload', offload.part)} on several GPUs with the same weights requires ZeRO-${least}${least === 3 ? '' : ' or more'}`,
+    `write ${setting('zero', least === 1 ? '2' : '3')}`,
+  );
 }
 
 /** Most GPUs with the same weights on a machine that divide all of them. */

@@ -109,6 +109,8 @@ export interface TrainingFitSetting extends Omit<TrainingSetting, 'batch'> {
   readonly offloaded?: boolean | undefined;
   /** Part of the state in system memory, and that memory. */
   readonly offload?: TrainingOffload | undefined;
+  /** System memory that the user named, for proposals that use it; undefined: that of a usual desktop. */
+  readonly systemMemory?: SystemMemory | undefined;
   /** Expected model FLOPs utilisation, from 0 to 1. @real */
   readonly mfu?: number | undefined;
 }
