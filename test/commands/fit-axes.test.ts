@@ -21,6 +21,17 @@ describe('axes of a training', () => {
     expect(stderr).toContain('add --expert-parallel 4');
   });
 
+  it.each([
+    // DeepSeek-V3 has 61 blocks: 64 stages would be too many.
+    ['blocks', 'deepseek-v3 --gpu dgx-h100 --gpus 64 --pipeline-parallel 62', 'write 32'],
+    ['stages', 'deepseek-v3 --gpu dgx-h100 --gpus 64 --pipeline-parallel 60', 'write 32'],
+    ['experts', 'qwen3-30b-a3b --gpu h100 --gpus 9 --expert-parallel all', 'write 1'],
+  ])('advise what is possible: %s', async (_, line, advice) => {
+    const { code, stderr } = await answer(`${line} --for training`);
+    expect(code).toBe(2);
+    expect(stderr).toMatch(new RegExp(`${advice}$`, 'm'));
+  });
+
   it('have no part of less than nothing', async () => {
     const line = 'gpt-oss-120b --for training --gpu dgx-b200 --gpus 16 --zero 1';
     const { stdout } = await answer(`${line} --expert-parallel 16`);

@@ -35,7 +35,12 @@ import type { Batching } from './serving/throughput/simulation.js';
 import { USUAL_SPEED } from './serving/throughput/throughput.js';
 import { usualFormat, WEIGHT_DTYPES, type WeightDtype } from './serving/weight-types.js';
 import { ADAPTER_DIVISION } from './training/lora.js';
-import { SHARDINGS, type Sharding, type TrainingFitSetting } from './training/training-setting.js';
+import {
+  replicasOf,
+  SHARDINGS,
+  type Sharding,
+  type TrainingFitSetting,
+} from './training/training-setting.js';
 
 /** Tokens that a draft model makes for a step (vLLM, speculative decoding: num_speculative_tokens 5). */
 export const USUAL_DRAFT = 5;
@@ -78,10 +83,7 @@ function trainingSettingOf(
   const apart = pipelineParallel * (expertTensorParallel ?? tensorParallel);
   const expertParallel =
     options.expertParallel === 'all' ? cluster.gpus / apart : options.expertParallel;
-  const replicas = Math.max(
-    1,
-    cluster.gpus / (tensorParallel * pipelineParallel * contextParallel),
-  );
+  const replicas = replicasOf({ ...options, gpus: cluster.gpus });
   const sharding = shardingOf(options, hints);
   const part = trainingOffload(options);
   const memory = namedMemory(options);

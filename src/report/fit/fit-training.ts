@@ -17,6 +17,7 @@ import type {
   TrainingLimit,
   TrainingTime,
 } from '../../estimate/fit/training/training-fit.js';
+import { replicasOf } from '../../estimate/fit/training/training-setting.js';
 import type { Bounds } from '../../model/budget/figure.js';
 import type { Block, TableBlock } from '../kit/report.js';
 import {
@@ -102,7 +103,7 @@ const LOSSES = {
 function spreadText(setting: Training['setting']): string {
   const { cluster, tensorParallel, pipelineParallel, sequenceParallel, zero, hybrid } = setting;
   const { contextParallel = 1, expertParallel = 1 } = setting;
-  const replicas = cluster.gpus / (tensorParallel * pipelineParallel * contextParallel);
+  const replicas = replicasOf({ ...setting, gpus: cluster.gpus });
   const parts = [
     counted(replicas, 'replica'),
     ...(tensorParallel > 1 ? [`tensor parallel ${tensorParallel}`] : []),
