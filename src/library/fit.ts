@@ -21,6 +21,7 @@ import {
 } from '../estimate/fit/fit-table.js';
 import { type FitResult, type FoundMachine, fitsOf, forwardOn } from '../estimate/fit/fits.js';
 import {
+  idleAxes,
   idleGpus,
   idleTrainingOptions,
   idleZero,
@@ -193,6 +194,7 @@ function remarksOn({ file, model }: Model, options: FitOptions, fits: FitResult)
     ...note(
       (adapters ?? (fits.purpose === 'training' && training)) ? mixedTraining(cluster) : undefined,
     ),
+    ...(adapters ? note(idleAxes(options)) : []),
     ...(training
       ? [
           ...note(idleZero(options.zero, dividersOf(parallelismOf(model, training.setting)))),

@@ -44,6 +44,43 @@ describe('minimind fit --emit for the division of the state', () => {
   });
 });
 
+describe('a part of the state in system memory', () => {
+  const line = '--gpu rtx-4090 --recompute full --offload';
+
+  // Stage 0 of DeepSpeed is no ZeRO at all, and does not offload.
+  it('has a stage that offloads', async () => {
+    const deepspeed = JSON.parse(await train(`${line} optimizer`, 'deepspeed', 'qwen3-4b'));
+    expect(deepspeed.zero_optimization).toEqual({
+      stage: 2,
+      offload_optimizer: { device: 'cpu' },
+    });
+    const accelerate = await train(`${line} optimizer`, 'accelerate', 'qwen3-4b');
+    expect(accelerate).toContain('distributed_type: DEEPSPEED');
+    expect(accelerate).toContain('offload_optimizer_device: cpu');
+    const axolotl = await train(`${line} parameters`, 'axolotl', 'qwen3-4b');
+    expect(axolotl).toContain('zero3_bf16_cpuoffload_all.json');
+    expect(axolotl).toMatch(/^# fits on 1 × NVIDIA GeForce RTX 4090 \(estimate\)$/m);
+  });
+
+  it('is named where the file does not ask for it', async () => {
+    const text = await train(`${line} optimizer`, 'torchtitan', 'qwen3-4b');
+    expect(text).toMatch(
+      /^# fits on .* with optimizer in system memory, which this file does not ask for$/m,
+    );
+    const experts = '--gpu dgx-h100 --gpus 32 --expert-parallel 8 --zero 3 --recompute full';
+    expect(await train(experts, 'torchrun', 'qwen3-30b-a3b')).toMatch(
+      /^# fits on .* with expert parallelism 8, which this file does not ask for$/m,
+    );
+  });
+});
+
+it('writes the sequence parallelism that Megatron-LM needs beside experts', async () => {
+  const line = '--gpu dgx-h100 --gpus 32 --expert-parallel 8 --tensor-parallel 2 --zero 1';
+  const text = await train(`${line} --recompute full`, 'megatron', 'qwen3-30b-a3b');
+  expect(text).toContain('--sequence-parallel');
+  expect(text).toMatch(/^# sequence-parallel: required/m);
+});
+
 describe('machines of a plan', () => {
   it.each([
     ['12xh100', 2, 6],

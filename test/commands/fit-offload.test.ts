@@ -42,6 +42,38 @@ describe('minimind fit --offload', () => {
     expect(both.training.fit.step.published).toBeNull();
   });
 
+  it('counts the GPUs with the same weights, and runs its own proposal', async () => {
+    const line = ['qwen3-8b', '--for', 'training', '--gpu', '4090', '--recompute', 'full'];
+    const { stdout } = await answer(...line, '--offload', 'optimizer');
+    expect(stdout).toMatch(/^Next: .* --offload optimizer --gpus 2 --tensor-parallel 2/m);
+    const shared = ['--offload', 'optimizer', '--gpus', '2', '--tensor-parallel', '2'];
+    expect((await json(...line, ...shared)).training.fit.verdict).toBe('fits');
+    const copies = await answer(...line, '--offload', 'optimizer', '--gpus', '2');
+    expect(copies.code).toBe(2);
+    expect(copies.stderr).toContain('on several GPUs with the same weights requires ZeRO-1');
+  });
+
+  it('proposes parameters in system memory, and says how much', async () => {
+    const small = await answer('qwen3-1.7b', '--for', 'training', '--gpu', 'rtx-4060');
+    expect(small.stdout).toMatch(
+      /to train .*--offload parameters \(at most [\d.]+ GB per GPU and [\d.]+ GB of system memory/,
+    );
+    const large = await answer('qwen3-8b', '--for', 'training', '--gpu', 'rtx-4090');
+    expect(large.stdout).toMatch(/no number of these .* is enough without system memory/);
+  });
+
+  it('takes the memory that the user named', async () => {
+    const line = ['qwen3-4b', '--gpu', 'rtx-4090', '--ram'];
+    const gpus = async (ram: string) => (await json(...line, ram)).training.fit.gpus;
+    expect(await gpus('128GB')).toBe(1);
+    expect(await gpus('32GB')).toBeGreaterThan(1);
+    const short = await answer(...line, '32GB', '--recompute', 'full', '--offload', 'optimizer');
+    expect(short.stdout).toMatch(/^Does not fit .*: too little system memory$/m);
+    expect(short.stdout).toMatch(/to train +needs 96\.5 GB of system memory, found 32\.0 GB/);
+    const lone = await answer(...line, '32GB', '--for', 'training');
+    expect(lone.stderr).toContain('add --offload optimizer or --offload parameters');
+  });
+
   it('names places of serving', async () => {
     const places = async (...words: string[]) => (await json(...words)).serving.places;
     const experts = await places(

@@ -1,6 +1,7 @@
 /** The command or config of another program that an answer writes. */
 import { usageError } from '../../base/errors.js';
 import { endingOf } from '../../base/files/file-endings.js';
+import { present } from '../../base/text/words.js';
 import type { EmitName, Emitted, EmittedModel } from '../../estimate/emit/emitted.js';
 import { EMIT_PROGRAMS, emitNamesFor } from '../../estimate/emit/emitted.js';
 import { machinesOf } from '../../estimate/emit/machines.js';
@@ -62,19 +63,20 @@ export async function emittedOfFit(
       `write ${needed === 'training' ? '--for training' : '--for serving'}, or one of ${emitNamesFor(purpose).join(', ')}`,
     );
   }
-  const lead = [...leadOf('fit', argv), ...verdictOf(name, result)];
+  const [lead, verdict] = [leadOf('fit', argv), verdictOf(name, result)];
   const { serving } = result;
   const model = modelOf(facts);
   if (purpose === 'serving' && serving !== null) {
     const { emitServing } = await import('../../estimate/emit/emit-serving.js');
-    return emitServing(name as 'vllm', { ...result, serving }, model, lead);
+    const comments = present([...lead, verdict]);
+    return emitServing(name as 'vllm', { ...result, serving }, model, comments);
   }
   const { emitTraining } = await import('../../estimate/emit/emit-training.js');
   const { runOfFit } = await import('../../estimate/emit/runs.js');
   const run = runOfFit(result, { ...facts, model: model.name });
   if (run === undefined) throw new TypeError('an answer about a training without one');
   const machines = machinesOf(result.cluster.gpus, result.cluster);
-  return emitTraining(name as 'axolotl', { run, document, model, machines }, lead);
+  return emitTraining(name as 'axolotl', { run, document, model, machines, verdict }, lead);
 }
 
 interface PlanToEmit extends FitToEmit {
@@ -105,21 +107,21 @@ export async function emittedOfPlan(
 function verdictOf(
   name: EmitName,
   { serving, training, adapters, purpose, cluster }: FitResult,
-): string[] {
+): string | undefined {
   if (name === 'llama-server' && serving?.places) {
     const { text } = placesVerdict(serving.places, cluster);
-    return [text.charAt(0).toLowerCase() + text.slice(1)];
+    return text.charAt(0).toLowerCase() + text.slice(1);
   }
   const fit = purpose === 'serving' ? serving?.fit : (adapters?.fit ?? training?.fit);
   const on = `on ${hardwareText(cluster)} (estimate)`;
   switch (fit?.verdict) {
     case 'fits':
-      return [`fits ${on}`];
+      return `fits ${on}`;
     case undefined:
-      return [];
+      return undefined;
     case 'may fit':
-      return [`may not fit ${on}`];
+      return `may not fit ${on}`;
     default:
-      return [`${fit?.verdict} ${on}`];
+      return `${fit?.verdict} ${on}`;
   }
 }

@@ -1,5 +1,5 @@
 /** The config of a trainer for a plan: the rows that read it, the other way. What they do not read back is named. */
-import { isRecord, present } from '../../base/text/words.js';
+import { isRecord, joined, present } from '../../base/text/words.js';
 import { TRAINING_PROGRAMS } from '../../input/training-config/programs/index.js';
 import { settingsIn, valueWith, withDefaults } from '../../input/training-config/settings-in.js';
 import {
@@ -7,6 +7,7 @@ import {
   type RunField,
   type TrainingRun,
 } from '../../input/training-config/training-run.js';
+import { replicasOf } from '../fit/training/training-setting.js';
 import { asFlag, jsonText, shellText, tomlText, yamlText } from './emit-text.js';
 import type { EmitName, Emitted, EmittedModel } from './emitted.js';
 import { EMIT_PROGRAMS } from './emitted.js';
@@ -77,7 +78,15 @@ const LAUNCHED: Partial<Record<TrainerName, readonly RunField[]>> = {
   torchrun: [],
 };
 
+/** Settings without which each GPU holds more. */
+const SPREADING: ReadonlySet<RunField> = new Set([
+  ...(['tensorParallel', 'pipelineParallel', 'contextParallel', 'expertParallel'] as const),
+  ...(['division', 'offloadOptimizer', 'offloadParameters'] as const),
+]);
+
 interface TrainingToEmit {
+  /** Whether the training fits, of which the first comments tell. */
+  readonly verdict?: string | undefined;
   readonly run: TrainingRun;
   readonly document: unknown;
   /** Model of the run. */
@@ -88,7 +97,7 @@ interface TrainingToEmit {
 /** @param lead First comment: the command that made it. */
 export function emitTraining(
   name: TrainerName,
-  { run, document, model, machines }: TrainingToEmit,
+  { run, document, model, machines, verdict }: TrainingToEmit,
   lead: readonly string[],
 ): Emitted {
   const program = TRAINING_PROGRAMS[FORMS[name]];
@@ -104,7 +113,7 @@ export function emitTraining(
   const hasSizes = Object.keys(sizes).length > 0;
   const back = withDefaults(settingsIn(value, program), program.defaults);
   const left = new Set(LAUNCHED[name] ?? []);
-  const without = (Object.keys(asked) as RunField[]).flatMap((field) => {
+  const missing = (Object.keys(asked) as RunField[]).flatMap((field) => {
     if (DERIVED.has(field) || field === 'sizes' || (field === 'model' && hasSizes)) return [];
     if (
       field === 'gpus' &&
@@ -117,11 +126,15 @@ export function emitTraining(
     if (field === 'accumulation' && isSame(asked.globalBatch, back.globalBatch)) return [];
     const value = typeof own === 'object' ? JSON.stringify(own) : String(own);
     const text = own === true ? FIELD_TITLES[field] : `${FIELD_TITLES[field]} ${value}`;
-    return [left.has(field) ? `${text}: set it in the program that it starts` : text];
+    const where = left.has(field) ? ': set it in the program that it starts' : '';
+    return [{ field, text: `${text}${where}` }];
   });
+  const without = missing.map(({ text }) => text);
+  const unasked = missing.filter(({ field }) => SPREADING.has(field)).map(({ text }) => text);
   const { version } = EMIT_PROGRAMS[name];
   const notes = [
     ...lead,
+    ...present([verdict && `${verdict}${unaskedText(unasked)}`]),
     `keys: ${version}`,
     ...NOTES[name](asked),
     ...machineNotes(name, machines),
@@ -135,6 +148,10 @@ export function emitTraining(
     withoutCounterpart: without,
   };
 }
+
+/** What the verdict counts and a config does not ask for. */
+const unaskedText = (unasked: readonly string[]): string =>
+  unasked.length === 0 ? '' : `, with ${joined(unasked)}, which this file does not ask for`;
 
 /** Values that mean the same in a program that knows only one of them. */
 const EQUIVALENT: Partial<Record<RunField, readonly (readonly unknown[])[]>> = {
@@ -164,10 +181,12 @@ const isRefusedFsdp = (value: Readonly<Record<string, unknown>>): boolean =>
     (key) => Number(value[key] ?? 1) > 1,
   );
 
-/** Switches that others need (arguments.py: validate_args). */
+/** Switches that others need (arguments.py: validate_args; core/model_parallel_config.py: __post_init__). */
 const megatronNeeds = (value: Readonly<Record<string, unknown>>): Record<string, unknown> => ({
   ...(value['use-torch-fsdp2'] === true && { 'no-gradient-accumulation-fusion': true }),
   ...(value['optimizer-cpu-offload'] === true && { 'use-precision-aware-optimizer': true }),
+  ...(Number(value['expert-model-parallel-size'] ?? 1) > 1 &&
+    Number(value['tensor-model-parallel-size'] ?? 1) > 1 && { 'sequence-parallel': true }),
 });
 
 /** Keys of torchtitan that depend on the machines, or that are no setting of their own. */
@@ -205,12 +224,10 @@ const isUsual = (field: RunField, value: unknown): boolean =>
 
 /** The run with what a program takes in another form. */
 function forProgram(name: TrainerName, run: TrainingRun): TrainingRun {
-  const { gpus = 1, tensorParallel = 1, pipelineParallel = 1, microBatch = 1, accumulation } = run;
-  const each = tensorParallel * pipelineParallel * (run.contextParallel ?? 1);
-  const replicas = Math.max(1, Math.floor(gpus / each));
+  const { microBatch = 1, accumulation } = run;
   const globalBatch =
     run.globalBatch ??
-    (accumulation === undefined ? undefined : accumulation * microBatch * replicas);
+    (accumulation === undefined ? undefined : accumulation * microBatch * replicasOf(run));
   switch (name) {
     case 'megatron':
     case 'torchtitan': {
@@ -231,10 +248,25 @@ function forProgram(name: TrainerName, run: TrainingRun): TrainingRun {
       };
     }
     case 'deepspeed':
-      return { ...run, ...(globalBatch !== undefined && { globalBatch }) };
+      return {
+        ...run,
+        ...offloadingStage(run),
+        ...(globalBatch !== undefined && { globalBatch }),
+      };
+    case 'accelerate':
+      return { ...run, ...offloadingStage(run) };
+    case 'axolotl':
+      return run.offloadParameters ? { ...run, ...offloadingStage(run) } : run;
     default:
       return run;
   }
+}
+
+/** A stage that offloads: stage 0 of DeepSpeed turns all of ZeRO off (runtime/engine.py: zero_optimization). */
+function offloadingStage(run: TrainingRun): Pick<TrainingRun, 'division'> {
+  const { division = '0', offloadOptimizer, offloadParameters } = run;
+  if (division !== '0' || !(offloadOptimizer || offloadParameters)) return {};
+  return { division: offloadParameters ? '3' : '2' };
 }
 
 function titanSchedule({
@@ -269,8 +301,11 @@ const NOTES: Record<TrainerName, (run: TrainingRun) => string[]> = {
   torchtitan: ({ gpus = 1 }) => [
     `run: NGPU=${gpus} CONFIG_FILE=THIS ./run_train.sh; add: training.dataset, model.hf_assets_path`,
   ],
-  megatron: ({ learningRate }) => [
+  megatron: ({ learningRate, expertParallel = 1, tensorParallel = 1, sequenceParallel }) => [
     `add: data-path, tokenizer-type, tokenizer-model, save${learningRate === undefined ? ', lr' : ''}`,
+    ...(expertParallel > 1 && tensorParallel > 1 && !sequenceParallel
+      ? ['sequence-parallel: required with tensor and expert parallelism; it needs less memory']
+      : []),
   ],
 };
 

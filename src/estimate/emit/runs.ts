@@ -1,6 +1,7 @@
 /** Plans as settings of a training, under the names that all programs share. */
 import type { StateDivision, TrainingRun } from '../../input/training-config/training-run.js';
 import type { FitResult } from '../fit/fits.js';
+import { replicasOf } from '../fit/training/training-setting.js';
 import type { TrainPlanResult } from '../training/plan-training.js';
 import type { TrainingValues } from '../training/training-settings.js';
 
@@ -24,8 +25,7 @@ export function runOfFit(
   if (setting === undefined || purpose === 'serving') return undefined;
   const { cluster, context, microBatch, tensorParallel, pipelineParallel } = setting;
   const { contextParallel = 1, expertParallel = 1, expertTensorParallel } = setting;
-  const each = tensorParallel * pipelineParallel * contextParallel;
-  const replicas = Math.max(1, Math.floor(cluster.gpus / each));
+  const replicas = replicasOf({ ...setting, gpus: cluster.gpus });
   const stepTokens = microBatch * context * replicas;
   const accumulation =
     setting.globalBatchTokens === undefined

@@ -10,7 +10,7 @@ import { resolveSetting } from '../../model/budget/profile-model.js';
 import { withGpus } from '../hardware/cluster-named.js';
 import type { Cluster } from '../hardware/gpu.js';
 import { withMemoryShare } from '../hardware/gpu.js';
-import { systemMemory } from '../hardware/system-memory.js';
+import { type SystemMemory, systemMemory } from '../hardware/system-memory.js';
 import { COMMON_HARDWARE } from './common-hardware.js';
 import {
   FIT_DEFAULTS,
@@ -35,7 +35,12 @@ import type { Batching } from './serving/throughput/simulation.js';
 import { USUAL_SPEED } from './serving/throughput/throughput.js';
 import { usualFormat, WEIGHT_DTYPES, type WeightDtype } from './serving/weight-types.js';
 import { ADAPTER_DIVISION } from './training/lora.js';
-import { SHARDINGS, type Sharding, type TrainingFitSetting } from './training/training-setting.js';
+import {
+  replicasOf,
+  SHARDINGS,
+  type Sharding,
+  type TrainingFitSetting,
+} from './training/training-setting.js';
 
 /** Tokens that a draft model makes for a step (vLLM, speculative decoding: num_speculative_tokens 5). */
 export const USUAL_DRAFT = 5;
@@ -78,12 +83,10 @@ function trainingSettingOf(
   const apart = pipelineParallel * (expertTensorParallel ?? tensorParallel);
   const expertParallel =
     options.expertParallel === 'all' ? cluster.gpus / apart : options.expertParallel;
-  const replicas = Math.max(
-    1,
-    cluster.gpus / (tensorParallel * pipelineParallel * contextParallel),
-  );
+  const replicas = replicasOf({ ...options, gpus: cluster.gpus });
   const sharding = shardingOf(options, hints);
-  const offload = offloadOf(options, cluster, sharding.zero);
+  const part = trainingOffload(options);
+  const memory = namedMemory(options);
   const accumulated = options.accumulation && options.accumulation * microBatch * training.context;
   return {
     contextOrigin: resolved.origins.context,
@@ -95,7 +98,8 @@ function trainingSettingOf(
       loss: options.loss ?? FIT_DEFAULTS.loss,
       dropout: Boolean(options.dropout),
       ...sharding,
-      ...(offload && { offload }),
+      ...(part && { offload: { part, memory: memory ?? systemMemory(null, undefined) } }),
+      ...(memory && { systemMemory: memory }),
       convention: options.convention ?? FIT_DEFAULTS.convention,
       tensorParallel,
       pipelineParallel,
@@ -411,23 +415,10 @@ function refuseOffload(options: FitOptions): void {
   throw usageError(`${setting(other)} applies to serving`, 'leave it out');
 }
 
-/** The part of the training in system memory. @throws UserError for replicas that would each keep all of it. */
-function offloadOf(
-  options: FitOptions,
-  { gpus }: Cluster,
-  zero: TrainingFitSetting['zero'],
-): TrainingFitSetting['offload'] {
-  const part = trainingOffload(options);
-  if (part === undefined) return undefined;
-  const least = part === 'parameters' ? 3 : 1;
-  if (gpus > 1 && zero < least) {
-    throw usageError(
-      `${setting('offload', part)} on several GPUs requires ZeRO-${least}${part === 'parameters' ? '' : ' or more'}`,
-      `write ${setting('zero', least === 1 ? '2' : '3')}`,
-    );
-  }
-  const { ramBytes = null, ramSpeed, cpu } = options;
-  return { part, memory: systemMemory(ramBytes, ramSpeed, cpu) };
+/** The system memory that the user named; undefined without one. */
+function namedMemory({ ramBytes, ramSpeed, cpu }: FitOptions): SystemMemory | undefined {
+  if (ramBytes === undefined && ramSpeed === undefined && cpu === undefined) return undefined;
+  return systemMemory(ramBytes ?? null, ramSpeed, cpu);
 }
 
 /** @throws UserError for a price of a training without its tokens; a server has its own time. */

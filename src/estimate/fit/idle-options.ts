@@ -2,7 +2,7 @@
 import type { Problem } from '../../base/errors.js';
 import { setting as settingText } from '../../base/text/setting.js';
 import { formatInteger } from '../../base/text/units.js';
-import { counted, present } from '../../base/text/words.js';
+import { counted, joined, present } from '../../base/text/words.js';
 import type { LanguageModel } from '../../model/architecture/layer.js';
 import type { Cluster } from '../hardware/gpu.js';
 import type { FitOptions } from './fit-options.js';
@@ -39,6 +39,23 @@ export function idleTrainingOptions(
 export function idleZero(zero: FitOptions['zero'], replicas: number): string | undefined {
   if (zero === undefined || zero === '0' || replicas > 1) return undefined;
   return `${settingText('zero', zero)} is not used: the training has 1 replica; it divides memory from ${settingText('gpus', 2)} on`;
+}
+
+/** Axes that a training of adapters does not have: each GPU has whole layers. */
+const AXES_OF_ALL_WEIGHTS = [
+  ...(['tensorParallel', 'pipelineParallel', 'sequenceParallel'] as const),
+  ...(['expertParallel', 'expertTensorParallel'] as const),
+];
+
+/** Note on ways to spread layers that a training of adapters does not use. */
+export function idleAxes(options: FitOptions): string | undefined {
+  const idle = AXES_OF_ALL_WEIGHTS.filter((name) => {
+    const value = options[name];
+    return value !== undefined && value !== false && value !== 1;
+  });
+  if (idle.length === 0) return undefined;
+  const names = joined(idle.map((name) => settingText(name)));
+  return `${names} ${idle.length === 1 ? 'is' : 'are'} not used: each GPU trains adapters on whole layers, whose state the GPUs divide`;
 }
 
 /** Note on a training on GPUs of several kinds: data parallelism and ZeRO divide it into equal parts. */

@@ -45,8 +45,12 @@ import {
   adapterDivision,
   changedSettings,
   changesText,
+  isShortOfMemory,
   loraText,
-  NOTHING_FITS,
+  NO_NUMBER,
+  nothingFits,
+  partsAtPeak,
+  remedyText,
   stepSpeedText,
   withoutSpeedText,
 } from './fit-training.js';
@@ -67,7 +71,8 @@ export function fitVerdictOf(result: FitResult): Verdict {
   const verdict = (purpose === 'training' ? training : serving)?.fit.verdict ?? 'does not fit';
   if (purpose === 'training') {
     const text = serving ? `Training ${verdict} on ${on}` : `${capital(verdict)} on ${on}`;
-    return { text, tone: TONES[verdict] };
+    const isShort = training !== null && isShortOfMemory(training.fit);
+    return { text: `${text}${isShort ? ': too little system memory' : ''}`, tone: TONES[verdict] };
   }
   if (serving?.places?.isAsked) return placesVerdict(serving.places, cluster);
   const load = doubts.some(({ about }) => about === 'load') ? `; ${loadShortage(serving)}` : '';
@@ -184,7 +189,6 @@ function adapterFacts({ setting, contextOrigin, fit, remedies }: AdaptersFit): F
   const adapters = sumOf(parts, ({ bytes }) => Number(bytes.value)) - activations;
   const base = Number(frozen.value);
   const backward = activations + Number(kept.value);
-  const rest = total.expected.value - base - adapters - backward;
   return present([
     {
       name: 'training',
@@ -197,12 +201,7 @@ function adapterFacts({ setting, contextOrigin, fit, remedies }: AdaptersFit): F
     {
       name: 'memory',
       text: sumText(
-        [
-          ['weights', base],
-          ['adapters', adapters],
-          ['activations', backward],
-          ['rest', rest],
-        ],
+        [['weights', base], ['adapters', adapters], ...partsAtPeak(fit, base + adapters, backward)],
         total,
         capacity.value,
       ),
@@ -218,7 +217,7 @@ function adapterFacts({ setting, contextOrigin, fit, remedies }: AdaptersFit): F
       text:
         remedies.length > 0
           ? remedies.map(({ flags }) => changesText(flags)).join(' · ')
-          : NOTHING_FITS,
+          : NO_NUMBER,
     },
   ]);
 }
@@ -431,9 +430,7 @@ function trainingFacts(training: Training): Fact[] {
       },
     fit.verdict !== 'fits' && {
       name: 'to train',
-      text: first
-        ? `${changesText(first.flags)} (at most ${bytesText(first.total.upper.value)} per GPU${first.tokensPerSecond ? `, ${significant(first.tokensPerSecond.value)} tokens/s` : ''})`
-        : NOTHING_FITS,
+      text: first ? `${changesText(first.flags)} (${remedyText(first)})` : nothingFits(training),
     },
     { name: 'LoRA', text: loraText(training, training.lora) },
     { name: 'QLoRA', text: loraText(training, training.qlora) },
@@ -441,7 +438,7 @@ function trainingFacts(training: Training): Fact[] {
 }
 
 /** Parts of the memory of the fullest GPU; the state is that of weights, gradients and optimizer. */
-function trainingSum({ stages, fullest, total, capacity }: Training['fit']): string {
+function trainingSum({ stages, fullest, total, apart, capacity }: Training['fit']): string {
   const { parts = [] } = stages[fullest] ?? {};
   const bytesOf = (names: readonly string[]) =>
     sumOf(
@@ -451,11 +448,7 @@ function trainingSum({ stages, fullest, total, capacity }: Training['fit']): str
   const state = bytesOf(['weights', 'gradients', 'optimizer']);
   const activations = bytesOf(['activations']);
   return sumText(
-    [
-      ['state', state],
-      ['activations', activations],
-      ['rest', total.expected.value - state - activations],
-    ],
+    [['state', state], ...partsAtPeak({ total, apart }, state, activations)],
     total,
     capacity.value,
   );

@@ -17,6 +17,7 @@ import type {
   TrainingLimit,
   TrainingTime,
 } from '../../estimate/fit/training/training-fit.js';
+import { replicasOf } from '../../estimate/fit/training/training-setting.js';
 import type { Bounds } from '../../model/budget/figure.js';
 import type { Block, TableBlock } from '../kit/report.js';
 import {
@@ -102,7 +103,7 @@ const LOSSES = {
 function spreadText(setting: Training['setting']): string {
   const { cluster, tensorParallel, pipelineParallel, sequenceParallel, zero, hybrid } = setting;
   const { contextParallel = 1, expertParallel = 1 } = setting;
-  const replicas = cluster.gpus / (tensorParallel * pipelineParallel * contextParallel);
+  const replicas = replicasOf({ ...setting, gpus: cluster.gpus });
   const parts = [
     counted(replicas, 'replica'),
     ...(tensorParallel > 1 ? [`tensor parallel ${tensorParallel}`] : []),
@@ -194,10 +195,12 @@ function stepBlocks(step: StepTime, time: TrainingTime | undefined): Block[] {
   ]);
 }
 
-function remedyBlocks({ setting, fit: { remedies, verdict } }: Training): Block[] {
+function remedyBlocks(training: Training): Block[] {
+  const { setting, fit } = training;
+  const { remedies, verdict } = fit;
   const isRoom = verdict === 'fits';
   if (remedies.length === 0) {
-    return isRoom ? [] : [noteOf(sentence(NOTHING_FITS))];
+    return isRoom ? [] : [noteOf(sentence(nothingFits(training)))];
   }
   return [
     headingBlock(
@@ -213,8 +216,12 @@ function remedyBlocks({ setting, fit: { remedies, verdict } }: Training): Block[
         ...boundsColumns('bytes'),
         right('tokens/s', 'expected_tokens_per_second'),
       ],
-      rows: remedies.map(({ flags, total, tokensPerSecond }) => [
-        { text: `${isRoom ? 'up to ' : ''}${changesText(flags)}` },
+      rows: remedies.map(({ flags, total, host, tokensPerSecond }) => [
+        {
+          text:
+            `${isRoom ? 'up to ' : ''}${changesText(flags)}` +
+            `${host ? ` (at most ${bytesText(host.upper.value)} of system memory)` : ''}`,
+        },
         ...boundsCells(total, bytesText),
         valueCell(tokensPerSecond?.value ?? null, significant),
       ]),
@@ -242,9 +249,14 @@ export function loraBlocks(
 }
 
 /** How GPUs divide a training of adapters. */
-export const adapterDivision = ({ zero, hybrid }: Training['setting']): string => {
-  if (zero === 0) return 'DDP';
-  return hybrid ? 'HSDP' : `ZeRO-${zero}`;
+export const adapterDivision = ({
+  zero,
+  hybrid,
+  contextParallel = 1,
+}: Training['setting']): string => {
+  const ring = contextParallel > 1 ? `context parallel ${contextParallel}, ` : '';
+  if (zero === 0) return `${ring}DDP`;
+  return `${ring}${hybrid ? 'HSDP' : `ZeRO-${zero}`}`;
 };
 
 /** Setting of adapters beside a training: they divide all state, whatever that divides. */
@@ -295,8 +307,55 @@ export function loraText({ setting: { cluster } }: Training, lora: ClusterLora):
   );
 }
 
-export const NOTHING_FITS =
-  'no number of these GPUs with a known link is enough; larger ones are needed';
+/** What is missing where no proposal makes a training fit. */
+export function nothingFits({ setting, fit }: Pick<Training, 'setting' | 'fit'>): string {
+  const { host, total, capacity } = fit;
+  const isGpuEnough = total.upper.value <= capacity.value;
+  if (isShortOfMemory(fit) && isGpuEnough && host) {
+    const installed = bytesText(host.memory.bytes ?? 0);
+    return `needs ${bytesText(host.bytes.upper.value)} of system memory, found ${installed}`;
+  }
+  // Proposals put at most as much into system memory as a desktop has.
+  return setting.offload ? NO_NUMBER : `${NO_NUMBER} without system memory`;
+}
+
+/** Whether a part of the state may be more than the installed system memory. */
+export const isShortOfMemory = ({ host }: Training['fit']): boolean =>
+  host !== undefined && host.verdict !== 'fits';
+
+/** What is missing where no number of GPUs is enough. */
+export const NO_NUMBER = 'larger GPUs are needed: no number of these with a known link is enough';
+
+/** `at most 19.1 GB per GPU and 96.5 GB of system memory, 812 tokens/s`. */
+export function remedyText({ total, host, tokensPerSecond }: Remedy): string {
+  const beside = host ? ` and ${bytesText(host.upper.value)} of system memory` : '';
+  const speed = tokensPerSecond ? `, ${significant(tokensPerSecond.value)} tokens/s` : '';
+  return `at most ${bytesText(total.upper.value)} per GPU${beside}${speed}`;
+}
+
+/**
+ * Activations and the rest of a GPU's memory. Where not all parts exist at the same time and the rest would be less than
+ * nothing, the activations are those at the peak.
+ * @param state Bytes of all parts that stay.
+ */
+export function partsAtPeak(
+  { total, apart }: Pick<Training['fit'], 'total' | 'apart'>,
+  state: number,
+  activations: number,
+): (readonly [name: string, bytes: number])[] {
+  const rest = total.expected.value - state - activations;
+  if (rest >= 0 || apart === null) {
+    return [
+      ['activations', activations],
+      ['rest', rest],
+    ];
+  }
+  const atPeak = Math.max(0, activations + apart.expected.value);
+  return [
+    ['activations at the peak', atPeak],
+    ['rest', total.expected.value - state - atPeak],
+  ];
+}
 
 /** Side effects of the remedies. */
 function caveats(remedies: readonly Remedy[], { cluster: { gpus } }: Training['setting']): Block[] {

@@ -67,12 +67,18 @@ export function expertParallelismOf(
       tensor === 1 ? 'write 1, or leave it out' : `write 1 or ${tensor}`,
     );
   }
-  if (expert === 1) return { expert, expertTensor: tensor };
-  requireExperts(model, expert);
+  if (expert === 1) {
+    if (expertTensor === tensor) return { expert, expertTensor };
+    throw usageError(
+      `${setting('expertTensorParallel', expertTensor)} requires GPUs that divide the experts`,
+      `add ${setting('expertParallel', tensor)}, or leave it out`,
+    );
+  }
   const sharing = (holders * tensor) / expertTensor;
+  requireExperts(model, expert, sharing);
   if (sharing % expert !== 0) {
     throw usageError(
-      `${setting('expertParallel')}: ${formatInteger(expert)} does not divide the ${counted(sharing, 'GPU')} that have the same experts`,
+      `${setting('expertParallel')}: ${formatInteger(expert)} does not divide the ${counted(sharing, 'GPU')} that ${sharing === 1 ? 'has' : 'have'} the same experts`,
       `write ${nearestDivisors(greatestCommonDivisor(sharing, dividedExperts(model)), expert).join(' or ')}`,
     );
   }
@@ -80,7 +86,7 @@ export function expertParallelismOf(
 }
 
 /** @throws UserError for a model without experts, or with numbers of experts that the GPUs do not divide. */
-function requireExperts(model: LanguageModel, expert: number): void {
+function requireExperts(model: LanguageModel, expert: number, sharing: number): void {
   const experts = dividedExperts(model);
   if (experts === 0) {
     throw usageError(
@@ -91,7 +97,7 @@ function requireExperts(model: LanguageModel, expert: number): void {
   if (experts % expert === 0) return;
   throw usageError(
     `${setting('expertParallel')}: ${formatInteger(expert)} GPUs cannot share ${formatInteger(experts)} experts equally`,
-    `write ${nearestDivisors(experts, expert).join(' or ')}`,
+    `write ${nearestDivisors(greatestCommonDivisor(sharing, experts), expert).join(' or ')}`,
   );
 }
 

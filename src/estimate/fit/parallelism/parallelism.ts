@@ -206,19 +206,21 @@ export function parallelismOf(model: LanguageModel, asked: TrainingFitSetting): 
   const { cluster, tensorParallel: tensor, pipelineParallel: pipeline } = asked;
   const context = asked.contextParallel ?? 1;
   requirePositions(asked.context, model.positions);
+  const { length: blocks } = model.blocks;
   const holders = holdersOf(cluster.gpus, [
     ['tensorParallel', tensor],
-    ['pipelineParallel', pipeline],
+    ['pipelineParallel', pipeline, blocks],
     ['contextParallel', context],
   ]);
-  if (pipeline > model.blocks.length) {
+  if (pipeline > blocks) {
     throw usageError(
-      `${setting('pipelineParallel')}: expected at most ${model.blocks.length} stages, one for each block, found ${formatInteger(pipeline)}`,
-      `write at most ${model.blocks.length}`,
+      `${setting('pipelineParallel')}: expected at most ${blocks} stages, one for each block, found ${formatInteger(pipeline)}`,
+      `write ${divisorsUpTo(cluster.gpus / tensor, pipeline, blocks)}`,
     );
   }
   requireTensorParallel(model, tensor);
   requireContextParallel(model, asked);
+  requireDividedOffload(asked, holders);
   const replicas = holders / context;
   const experts = expertParallelismOf(model, asked, holders);
   const { globalBatchTokens, microBatch } = asked;
@@ -240,20 +242,41 @@ function holdersOf(
   degrees: readonly (readonly [
     'tensorParallel' | 'pipelineParallel' | 'contextParallel',
     number,
+    most?: number,
   ])[],
 ): number {
   let left = gpus;
-  for (const [name, value] of degrees) {
+  for (const [name, value, most = left] of degrees) {
     if (left % value !== 0) {
       throw usageError(
         `${setting(name)}: ${formatInteger(value)} does not divide ${counted(left, 'GPU')}`,
-        `write ${nearestDivisors(left, value).join(' or ')}`,
+        `write ${divisorsUpTo(left, value, most)}`,
       );
     }
     // GPUs with parts of a sequence hold the same weights.
     if (name !== 'contextParallel') left /= value;
   }
   return left;
+}
+
+/** Divisors of `of` nearest to a value, at most `most`, as a suggestion has them. */
+const divisorsUpTo = (of: number, value: number, most: number): string =>
+  nearestDivisors(of, Math.min(value, most))
+    .filter((each) => each <= most)
+    .join(' or ');
+
+/**
+ * @param holders GPUs with the same weights, which would each keep all of a part in system memory.
+ * @throws UserError when ZeRO does not divide that part among several.
+ */
+function requireDividedOffload({ offload, zero }: TrainingFitSetting, holders: number): void {
+  if (offload === undefined || holders === 1) return;
+  const least = offload.part === 'parameters' ? 3 : 1;
+  if (zero >= least) return;
+  throw usageError(
+    `${setting('offload', offload.part)} on several GPUs with the same weights requires ZeRO-${least}${least === 3 ? '' : ' or more'}`,
+    `write ${setting('zero', least === 1 ? '2' : '3')}`,
+  );
 }
 
 /** Most GPUs with the same weights on a machine that divide all of them. */

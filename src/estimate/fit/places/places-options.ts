@@ -86,6 +86,15 @@ export function refusePlacesOfTraining(options: FitOptions, gpu: string | undefi
   const processor = isProcessorName(gpu) ? setting('gpu', 'cpu') : undefined;
   const places = placesSetting(options) ?? processor;
   if (places === undefined) return;
+  const isMemory = ['ramBytes', 'ramSpeed', 'cpu'].some(
+    (name) => options[name as 'cpu'] !== undefined,
+  );
+  if (options.for === 'training' && isMemory && processor === undefined) {
+    throw usageError(
+      `${places} applies to a training with a part of its state there`,
+      `add ${setting('offload', 'optimizer')} or ${setting('offload', 'parameters')}, or leave it out`,
+    );
+  }
   throw usageError(
     `${places} applies to serving`,
     `write ${setting('for', 'serving')}, or leave it out`,

@@ -10,7 +10,11 @@ import { canCutSequences, dividedExperts } from '../parallelism/model-axes.js';
 import { hostStateBytes } from '../training/offload.js';
 import { stepTimeOf } from '../training/step-time.js';
 import { fitTrainingMemory, isFitting } from '../training/training-memory.js';
-import type { TrainingFitSetting, ZeroStage } from '../training/training-setting.js';
+import {
+  TRAINING_OFFLOADS,
+  type TrainingFitSetting,
+  type ZeroStage,
+} from '../training/training-setting.js';
 
 export type Flags = Partial<TrainingFitSetting>;
 
@@ -62,20 +66,22 @@ const SELECTIVE: SettingChange = {
 };
 const FULL: SettingChange = { words: 'full recomputation', flags: { recompute: 'full' } };
 
-/** The optimizer in system memory of a usual desktop, where its update runs (ZeRO-Offload). */
-const OFFLOADED: SettingChange = {
-  words: 'the optimizer in system memory',
-  flags: { offload: { part: 'optimizer', memory: systemMemory(null, undefined) } },
-};
-
-/** Whether a desktop has one card, and room for the state: servers have more cards instead. */
-function canOffload(model: LanguageModel, setting: TrainingFitSetting): boolean {
-  const { offload, cluster } = setting;
-  const { gpu, gpus } = cluster;
-  if (offload !== undefined || gpus > 1 || memoryOf(gpu).kind !== 'screen') return false;
-  const { parameters } = countParameters(model);
-  const { upper } = hostStateBytes([{ elements: Number(parameters) }], setting, 'optimizer');
-  return upper.value <= LARGEST_DESKTOP;
+/**
+ * Parts of the state in system memory, where their update runs (ZeRO-Offload): on cards of desktops, whose memory has
+ * room for it. Servers have more cards instead.
+ */
+function offloads(setting: TrainingFitSetting, model: LanguageModel): readonly SettingChange[] {
+  const { offload, cluster, systemMemory: named } = setting;
+  if (offload !== undefined || memoryOf(cluster.gpu).kind !== 'screen') return [];
+  const memory = named ?? systemMemory(null, undefined);
+  const trained = [{ elements: Number(countParameters(model).parameters) }];
+  return TRAINING_OFFLOADS.filter((part) => {
+    const { upper } = hostStateBytes(trained, setting, part);
+    return upper.value <= (memory.bytes ?? LARGEST_DESKTOP);
+  }).map((part) => ({
+    words: `the ${part} in system memory`,
+    flags: { offload: { part, memory } },
+  }));
 }
 
 type Changes = (setting: TrainingFitSetting, model: LanguageModel) => readonly SettingChange[];
@@ -132,7 +138,7 @@ const CHANGES = {
           words: `context parallelism of ${ring}`,
           flags: { contextParallel: ring },
         })),
-  offload: (setting, model) => (canOffload(model, setting) ? [OFFLOADED] : []),
+  offload: offloads,
   optimizer: ({ optimizer }) =>
     optimizer === 'adamw' ? [{ words: 'AdamW in 8 bits', flags: { optimizer: 'adamw-8bit' } }] : [],
   context: ({ context }) =>

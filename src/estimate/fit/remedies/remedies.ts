@@ -207,11 +207,12 @@ function remedyOf(
   changes: SettingChanges,
 ): Remedy {
   const setting = { ...requested, ...flags };
-  const { total, stages } = fitTrainingMemory(model, setting);
+  const { total, stages, host } = fitTrainingMemory(model, setting);
   return {
     change: joined(changes.map(({ words }) => words)),
     flags,
     total,
+    ...(host && { host: host.bytes }),
     tokensPerSecond: stepTimeIfKnown(model, setting, stages)?.tokensPerSecond ?? null,
   };
 }

@@ -107,6 +107,8 @@ export interface Remedy {
   readonly flags: Partial<TrainingFitSetting>;
   /** Total as in `TrainingMemoryFit`. */
   readonly total: Bounds;
+  /** System memory of all GPUs together; absent where nothing is there. */
+  readonly host?: Bounds;
   /** Expected tokens per second of all GPUs together; null if no peak is known, or no link. */
   readonly tokensPerSecond: Quantity | null;
 }

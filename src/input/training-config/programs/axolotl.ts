@@ -24,6 +24,9 @@ import {
 /** Files that axolotl brings (deepspeed_configs/). */
 const ZERO_FILES = { 1: 'zero1.json', 2: 'zero2.json', 3: 'zero3_bf16.json' } as const;
 
+/** Its file that keeps optimizer and parameters in system memory; none keeps the optimizer alone there. */
+const OFFLOADING_FILE = 'zero3_bf16_cpuoffload_all.json';
+
 const accumulation = count('gradient_accumulation_steps', 'accumulation');
 const recompute = meaning(
   'gradient_checkpointing',
@@ -113,9 +116,9 @@ export const AXOLOTL: TrainingProgram = {
     meaning(
       'deepspeed',
       (value) => (typeof value === 'string' ? deepspeedFileMeaning(value) : undefined),
-      ({ division }) =>
+      ({ division, offloadParameters }) =>
         division === '1' || division === '2' || division === '3'
-          ? `deepspeed_configs/${ZERO_FILES[division]}`
+          ? `deepspeed_configs/${offloadParameters && division === '3' ? OFFLOADING_FILE : ZERO_FILES[division]}`
           : undefined,
     ),
     meaning('fsdp', (value, document) =>

@@ -138,6 +138,7 @@ export function deepspeedFileMeaning(file: string): Partial<TrainingRun> {
     deepspeedFile: file,
     ...(division && { division }),
     ...(offloads && { offloadOptimizer: true }),
+    ...(/offload_all/i.test(file) && { offloadParameters: true }),
   };
 }
 
