@@ -7,6 +7,7 @@ import {
   type RunField,
   type TrainingRun,
 } from '../../input/training-config/training-run.js';
+import { replicasOn } from '../fit/parallelism/training-axes.js';
 import { asFlag, jsonText, shellText, tomlText, yamlText } from './emit-text.js';
 import type { EmitName, Emitted, EmittedModel } from './emitted.js';
 import { EMIT_PROGRAMS } from './emitted.js';
@@ -205,9 +206,8 @@ const isUsual = (field: RunField, value: unknown): boolean =>
 
 /** The run with what a program takes in another form. */
 function forProgram(name: TrainerName, run: TrainingRun): TrainingRun {
-  const { gpus = 1, tensorParallel = 1, pipelineParallel = 1, microBatch = 1, accumulation } = run;
-  const each = tensorParallel * pipelineParallel * (run.contextParallel ?? 1);
-  const replicas = Math.max(1, Math.floor(gpus / each));
+  const { gpus = 1, microBatch = 1, accumulation } = run;
+  const replicas = Math.max(1, Math.floor(replicasOn(gpus, run)));
   const globalBatch =
     run.globalBatch ??
     (accumulation === undefined ? undefined : accumulation * microBatch * replicas);
