@@ -5,19 +5,21 @@ import { counted as countedText } from '../base/text/words.js';
 import { type FlagsOf, formatOf } from '../cli/base-command.js';
 import { details, modelArgument, modelFlags, pictureFlags, sourceOf } from '../cli/flags/flags.js';
 import { hardwareOf } from '../cli/flags/hardware-flags.js';
-import { givenSettingsOf, trainPlanFlags } from '../cli/flags/train-plan-flags.js';
+import { axesOf, givenSettingsOf, trainPlanFlags } from '../cli/flags/train-plan-flags.js';
 import { planProgramFlags } from '../cli/flags/training-config-flags.js';
 import { progressDisplay } from '../cli/progress.js';
 import { TrainingCommand } from '../cli/training-config/training-command.js';
 import { shardingOf } from '../estimate/fit/fit-request.js';
 import { hintsOf } from '../estimate/fit/fits.js';
 import { idleZero } from '../estimate/fit/idle-options.js';
+import { dividersOf } from '../estimate/fit/parallelism/parallelism.js';
 import { countGradients } from '../estimate/training/count-gradients.js';
 import type { TrainPlanResult } from '../estimate/training/plan-training.js';
 import {
   type CountedData,
   contextOf,
   lossScaleOf,
+  planParallelism,
   planTraining,
   ratePoints,
   shownPlan,
@@ -72,9 +74,8 @@ export default class TrainPlanCommand extends TrainingCommand {
     const { settings: found, data } = await this.#withData(flags, model, loaded.document);
     const settings = { ...found, placeOf: this.placesIn(found) };
     const cluster = await this.#cluster(flags, settings);
-    const replicas = cluster?.gpus ?? settings.values.gpus ?? 1;
-    this.mention(flags, name, idleZero(flags.zero, replicas));
-    const plan = planTraining(model, {
+    const axes = axesOf(flags, cluster?.gpus ?? settings.values.gpus ?? 1);
+    const request = {
       settings,
       context: flags.context,
       cluster,
@@ -82,9 +83,14 @@ export default class TrainPlanCommand extends TrainingCommand {
       mfu: flags.mfu,
       recompute: flags.recompute,
       sharding: shardingOf(flags, hintsOf(loaded)),
+      axes,
+      convention: flags.convention,
       data,
       gradients: await gradientsOf(flags.gradients, model, settings),
-    });
+    };
+    const dividers = dividersOf(planParallelism(model, request));
+    this.mention(flags, name, idleZero(flags.zero, dividers));
+    const plan = planTraining(model, request);
     const { mistakes, size, gradients } = plan;
     if (flags['loss-scale'] !== undefined && plan.underflow === null) throw SCALE_OF_FP16;
     if (gradients && gradients.missing > 0) {
@@ -129,6 +135,7 @@ export default class TrainPlanCommand extends TrainingCommand {
       argv: this.argv,
       values: settings.values,
       recompute: flags.recompute,
+      axes,
     });
     return this.answerEmitted(flags, result, emitted, report);
   }

@@ -97,7 +97,8 @@ const usual = (isUsual: boolean) => (isUsual ? ' (default)' : '');
 function trainPlanFacts(plan: TrainPlanResult, isLong: boolean): Fact[] {
   const { size, optimizer, checkpoints, mistakes, hardware } = plan;
   const hasRoom = isLong || (mistakes.length === 0 && hardware === null);
-  const { steps, microSteps, microBatch, accumulation, gpus, context, tokensPerStep } = size;
+  const { steps, microSteps, microBatch, accumulation, gpus, replicas } = size;
+  const { context, tokensPerStep } = size;
   return [
     {
       name: 'steps',
@@ -105,7 +106,7 @@ function trainPlanFacts(plan: TrainPlanResult, isLong: boolean): Fact[] {
     },
     {
       name: 'batch',
-      text: `${formatSequences(microBatch, context)} × ${formatInteger(accumulation)} accumulated × ${counted(gpus, 'GPU')} = ${shortCount(tokensPerStep)}${usual(size.isUsualBatch)}`,
+      text: `${formatSequences(microBatch, context)} × ${formatInteger(accumulation)} accumulated × ${replicas === gpus ? counted(gpus, 'GPU') : counted(replicas, 'replica')} = ${shortCount(tokensPerStep)}${usual(size.isUsualBatch)}`,
     },
     { name: 'tokens', text: trainingTokensText(plan) },
     { name: 'rate', text: rateText(plan) },
@@ -253,7 +254,9 @@ const plotOf = ({ learningRate, size }: TrainPlanResult, rows: number): LinePlot
 function detailsOf(plan: TrainPlanResult): Block[] {
   const { learningRate, optimizer, size, gradients } = plan;
   return [
-    headingBlock('Same tokens a step: micro-batch × accumulation × GPUs'),
+    headingBlock(
+      `Same tokens a step: micro-batch × accumulation × ${size.replicas === size.gpus ? 'GPUs' : 'replicas'}`,
+    ),
     accumulationTable(plan),
     noteOf(
       plan.hardware === null
@@ -301,13 +304,16 @@ const longerText = ({ overTrained }: TrainPlanResult): string =>
     ),
   );
 
-const accumulationTable = ({ accumulation }: TrainPlanResult): TableBlock => {
+const accumulationTable = ({ accumulation, size }: TrainPlanResult): TableBlock => {
   const roundBytes = (bytes: number): Cell => valueCell(bytes, bytesText);
   return tableOf(accumulation, [
     right('micro-batch', 'micro_batch', ({ microBatch, isPlanned }) =>
       isPlanned ? strongCell(formatInteger(microBatch)) : integerCell(microBatch),
     ),
     right('accumulation', 'accumulation', ({ accumulation: times }) => integerCell(times)),
+    ...(size.replicas === size.gpus
+      ? []
+      : [right('replicas', 'replicas', () => integerCell(size.replicas))]),
     right('GPUs', 'gpus', ({ gpus }) => integerCell(gpus)),
     right('lower', 'lower_bytes', ({ memory }) => roundBytes(memory.lower)),
     right('memory', 'expected_bytes', ({ memory }) => roundBytes(memory.expected)),

@@ -75,6 +75,48 @@ describe('a training config in fit, train-plan and validate', () => {
     });
   });
 
+  it.each([[], ['--pipeline-parallel', '2', '--context-parallel', '2', '--expert-parallel', '4']])(
+    'plans the replicas, batch and memory of fit %j',
+    async (...axes) => {
+      const line = ['qwen3-30b-a3b', '--training-config', `${FILES}/megatron.sh`, ...axes];
+      const hardware = ['--gpu', 'h100', '--recompute', 'full'];
+      const { training } = await json('fit', ...line, ...hardware);
+      const plan = await json('train-plan', ...line, ...hardware);
+      const { tensorParallel, pipelineParallel, contextParallel = 1 } = training.setting;
+      const replicas = 16 / (tensorParallel * pipelineParallel * contextParallel);
+      expect(plan.size).toMatchObject({
+        gpus: 16,
+        replicas,
+        accumulation: 64 / replicas,
+        tokensPerStep: 64 * 4096,
+        tokens: training.setting.trainTokens,
+      });
+      expect(plan.hardware.memory.expected).toBe(training.fit.total.expected.value);
+      expect(plan.hardware.verdict).toBe(training.fit.verdict);
+      expect(plan.trainingConfig.notCounted.map(({ key }: { key: string }) => key)).not.toContain(
+        'tensor-model-parallel-size',
+      );
+    },
+  );
+
+  it('plans degrees of the command line, and refuses those that do not divide the GPUs', async () => {
+    const line = [
+      'train-plan',
+      'minimind2-small',
+      '--tokens',
+      '1B',
+      '--gpu',
+      'h100',
+      '--gpus',
+      '8',
+    ];
+    const { size } = await json(...line, '--tensor-parallel', '2');
+    expect(size).toMatchObject({ gpus: 8, replicas: 4 });
+    const { code, stderr } = await runHere([...line, '--pipeline-parallel', '3']);
+    expect(code).toBe(2);
+    expect(stderr).toContain('--pipeline-parallel: 3 does not divide 8 GPUs');
+  });
+
   it('fits adapters as the file has them', async () => {
     const { adapters, purpose } = await json('fit', `${FILES}/axolotl.yaml`, '--gpu', '2x4090');
     expect(purpose).toBe('qlora');

@@ -36,7 +36,7 @@ const TRAINING = { helpGroup: 'TRAINING' };
 const SERVING = { helpGroup: 'SERVING' };
 const SPREAD = { helpGroup: 'HARDWARE' };
 
-const CONVENTION_NAMES = Object.keys(CONVENTIONS) as Convention[];
+export const CONVENTION_NAMES = Object.keys(CONVENTIONS) as Convention[];
 const ZERO = Object.keys(SHARDINGS) as Sharding[];
 
 /** `--dtype q4_k_m`, by any usual name of a type. */

@@ -4,6 +4,8 @@ import { usageError } from '../../base/errors.js';
 import type { SettingName } from '../../base/text/setting.js';
 import { nearest } from '../../config/nearest.js';
 import { quote } from '../../config/quote.js';
+import { FIT_DEFAULTS } from '../../estimate/fit/fit-options.js';
+import { type TrainingAxes, trainingAxesOf } from '../../estimate/fit/parallelism/training-axes.js';
 import { GROUP_RULE_NAMES, parseGroupRule } from '../../estimate/training/optimizer-groups.js';
 import {
   DECAY_TYPES,
@@ -13,7 +15,7 @@ import {
 } from '../../estimate/training/schedules.js';
 import type { GivenSettings } from '../../estimate/training/training-settings.js';
 import { KIND_NAMES } from '../../language/data/data-choices.js';
-import { fitFlags } from './fit-flags.js';
+import { CONVENTION_NAMES, fitFlags } from './fit-flags.js';
 import type { ParsedFlags } from './flags.js';
 import { hardwareFlags } from './hardware-flags.js';
 import {
@@ -184,9 +186,42 @@ export const trainPlanFlags = {
   mfu: { ...fitFlags.mfu, ...HARDWARE, dependsOn: ['gpu'] },
   recompute: { ...fitFlags.recompute, ...HARDWARE },
   zero: { ...fitFlags.zero, ...HARDWARE },
+  'tensor-parallel': { ...fitFlags['tensor-parallel'], ...HARDWARE },
+  'pipeline-parallel': { ...fitFlags['pipeline-parallel'], ...HARDWARE },
+  'context-parallel': count({
+    ...HARDWARE,
+    description: 'GPUs that each have a part of every sequence [default: 1]',
+  }),
+  'expert-parallel': { ...fitFlags['expert-parallel'], ...HARDWARE },
+  'expert-tensor-parallel': { ...fitFlags['expert-tensor-parallel'], ...HARDWARE },
+  'sequence-parallel': Flags.boolean({
+    ...HARDWARE,
+    description: 'split the residual stream among the GPUs that share a layer',
+    dependsOn: ['tensor-parallel'],
+  }),
+  convention: Flags.option({
+    ...HARDWARE,
+    options: CONVENTION_NAMES,
+    default: FIT_DEFAULTS.convention,
+    description: 'gradients in the type of the weights (zero), or in float32 (megatron)',
+  } as const)(),
 };
 
 export type TrainPlanFlags = ParsedFlags<typeof trainPlanFlags>;
+
+/** Degrees of parallelism on some GPUs. @throws UserError for degrees that contradict each other. */
+export const axesOf = (flags: TrainPlanFlags, gpus: number): TrainingAxes =>
+  trainingAxesOf(
+    {
+      tensorParallel: flags['tensor-parallel'],
+      pipelineParallel: flags['pipeline-parallel'],
+      contextParallel: flags['context-parallel'],
+      expertParallel: flags['expert-parallel'],
+      expertTensorParallel: flags['expert-tensor-parallel'],
+      sequenceParallel: flags['sequence-parallel'],
+    },
+    gpus,
+  );
 
 /** The settings that the flags give. @throws UserError for two lengths. */
 export function givenSettingsOf(flags: TrainPlanFlags): GivenSettings {

@@ -83,18 +83,19 @@ interface PlanToEmit extends FitToEmit {
   readonly cluster: Cluster | undefined;
   readonly values: Parameters<typeof runOfPlan>[2];
   readonly recompute: Parameters<typeof runOfPlan>[3];
+  readonly axes: Parameters<typeof runOfPlan>[4];
 }
 
 /** The config of a trainer for a plan of a training. */
 export async function emittedOfPlan(
   name: EmitName,
   result: TrainPlanResult,
-  { document, cluster, facts, argv, values, recompute }: PlanToEmit,
+  { document, cluster, facts, argv, values, recompute, axes }: PlanToEmit,
 ): Promise<Emitted> {
   const { emitTraining } = await import('../../estimate/emit/emit-training.js');
   const { runOfPlan: asRun } = await import('../../estimate/emit/runs.js');
   const model = modelOf(facts);
-  const run = asRun(result, { ...facts, model: model.name }, values, recompute);
+  const run = asRun(result, { ...facts, model: model.name }, values, recompute, axes);
   const machines = machinesOf(result.size.gpus, cluster);
   return emitTraining(
     name as 'axolotl',

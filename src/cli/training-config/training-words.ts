@@ -48,12 +48,15 @@ export interface LineFacts {
   readonly textOf: (flag: string) => string | undefined;
 }
 
-/** Flags whose settings the length of a training is made of. */
+/** Flags whose settings the batch and the length of a training are made of. */
 const OF_LENGTH = {
   context: 'context',
   'micro-batch': 'microBatch',
   batch: 'microBatch',
   accumulation: 'accumulation',
+  'tensor-parallel': 'tensorParallel',
+  'pipeline-parallel': 'pipelineParallel',
+  'context-parallel': 'contextParallel',
 } as const satisfies Record<string, RunField>;
 
 /** A whole number as flags read it: `4096`, `32k`. */
@@ -85,7 +88,7 @@ export function trainingWordsOf(
   });
 }
 
-/** The run on the GPUs of the command line, with its batch and sequence length. */
+/** The run on the GPUs of the command line, with its batch, sequence length and degrees of parallelism. */
 function onLine(whole: TrainingRun, { gpus, textOf: written }: LineFacts): TrainingRun {
   const run: Record<string, unknown> = { ...whole };
   for (const [flag, field] of Object.entries(OF_LENGTH)) {
@@ -112,8 +115,7 @@ const LAUNCHERS: ReadonlySet<string> = new Set(['accelerate', 'deepspeed']);
 
 function fitWords({ run: whole, given, name }: TrainingConfig, line: LineFacts): TrainingWord[] {
   const run = onLine(whole, line);
-  const { kind: own = 'training', tensorParallel = 1, pipelineParallel = 1, context } = run;
-  const { contextParallel = 1, expertParallel = 1 } = run;
+  const { kind: own = 'training', context } = run;
   const kind = line.textOf('for') ?? own;
   const isAdapter = kind !== 'training';
   const isLauncher = LAUNCHERS.has(name);
@@ -139,21 +141,7 @@ function fitWords({ run: whole, given, name }: TrainingConfig, line: LineFacts):
       ? word('zero', run.division ?? '0', 'division')
       : word('zero', run.division === '0' ? undefined : run.division, 'division'),
     isAdapter ? undefined : offloadWord(run, line),
-    tensorParallel > 1 ? word('tensor-parallel', tensorParallel, 'tensorParallel') : undefined,
-    pipelineParallel > 1
-      ? word('pipeline-parallel', pipelineParallel, 'pipelineParallel')
-      : undefined,
-    contextParallel > 1 ? word('context-parallel', contextParallel, 'contextParallel') : undefined,
-    !isAdapter && expertParallel > 1
-      ? word('expert-parallel', expertParallel, 'expertParallel')
-      : undefined,
-    !isAdapter && expertParallel > 1
-      ? word('expert-tensor-parallel', run.expertTensorParallel, 'expertTensorParallel')
-      : undefined,
-    run.sequenceParallel && tensorParallel > 1
-      ? { flag: 'sequence-parallel', of: ['sequenceParallel'] }
-      : undefined,
-    run.float32Gradients ? word('convention', 'megatron', 'float32Gradients') : undefined,
+    ...axesWords(run, isAdapter),
     run.accumulation !== undefined
       ? word('accumulation', run.accumulation, 'accumulation')
       : run.globalBatch !== undefined && context !== undefined
@@ -162,6 +150,27 @@ function fitWords({ run: whole, given, name }: TrainingConfig, line: LineFacts):
     word('gpus', gpus, 'gpus', 'dataParallel'),
     isAdapter ? undefined : word('train-tokens', tokens, 'steps', 'tokens', 'samples'),
   ]);
+}
+
+/** Degrees of parallelism above 1, and the type of the gradients. */
+function axesWords(run: TrainingRun, isAdapter: boolean): Word[] {
+  const { tensorParallel = 1, expertParallel = 1 } = run;
+  const degree = (flag: string, of: 'tensorParallel' | 'pipelineParallel' | 'contextParallel') =>
+    (run[of] ?? 1) > 1 ? word(flag, run[of], of) : undefined;
+  const hasExperts = !isAdapter && expertParallel > 1;
+  return [
+    degree('tensor-parallel', 'tensorParallel'),
+    degree('pipeline-parallel', 'pipelineParallel'),
+    degree('context-parallel', 'contextParallel'),
+    hasExperts ? word('expert-parallel', expertParallel, 'expertParallel') : undefined,
+    hasExperts
+      ? word('expert-tensor-parallel', run.expertTensorParallel, 'expertTensorParallel')
+      : undefined,
+    run.sequenceParallel && tensorParallel > 1
+      ? { flag: 'sequence-parallel', of: ['sequenceParallel'] }
+      : undefined,
+    run.float32Gradients ? word('convention', 'megatron', 'float32Gradients') : undefined,
+  ];
 }
 
 /**
@@ -248,6 +257,7 @@ function planWords({ run: whole, given, name }: TrainingConfig, line: LineFacts)
     word('gpus', line.gpus === undefined ? gpusOf(run) : undefined, 'gpus', 'dataParallel'),
     word('recompute', run.recompute, 'recompute'),
     word('zero', run.division === '0' ? undefined : run.division, 'division'),
+    ...axesWords(run, false),
     ...(isLauncher ? [] : [set('bf16', run.bf16 ?? false, 'bf16')]),
     run.fp16 ? set('fp16', true, 'fp16') : undefined,
     run.bf16 || !run.fp16 ? undefined : set('grad_scaler', true),

@@ -7,7 +7,7 @@ import {
   type RunField,
   type TrainingRun,
 } from '../../input/training-config/training-run.js';
-import { replicasOf } from '../fit/training/training-setting.js';
+import { replicasOf } from '../fit/parallelism/training-axes.js';
 import { asFlag, jsonText, shellText, tomlText, yamlText } from './emit-text.js';
 import type { EmitName, Emitted, EmittedModel } from './emitted.js';
 import { EMIT_PROGRAMS } from './emitted.js';

@@ -1,7 +1,7 @@
 /** Plans as settings of a training, under the names that all programs share. */
 import type { StateDivision, TrainingRun } from '../../input/training-config/training-run.js';
 import type { FitResult } from '../fit/fits.js';
-import { replicasOf } from '../fit/training/training-setting.js';
+import { replicasOf, type TrainingAxes } from '../fit/parallelism/training-axes.js';
 import type { TrainPlanResult } from '../training/plan-training.js';
 import type { TrainingValues } from '../training/training-settings.js';
 
@@ -15,6 +15,25 @@ export interface RunFacts {
   readonly config: TrainingRun | undefined;
 }
 
+/** The degrees of a run, under the names that all programs share. */
+export const axesOfRun = ({
+  tensorParallel,
+  pipelineParallel,
+  contextParallel = 1,
+  expertParallel = 1,
+  expertTensorParallel,
+  sequenceParallel,
+}: TrainingAxes): TrainingRun => ({
+  tensorParallel,
+  pipelineParallel,
+  contextParallel,
+  ...(expertParallel > 1 && {
+    expertParallel,
+    expertTensorParallel: expertTensorParallel ?? tensorParallel,
+  }),
+  sequenceParallel,
+});
+
 /** The run of a fit; undefined where no training was asked for. */
 export function runOfFit(
   result: FitResult,
@@ -23,8 +42,7 @@ export function runOfFit(
   const { purpose } = result;
   const setting = result.adapters?.setting ?? result.training?.setting;
   if (setting === undefined || purpose === 'serving') return undefined;
-  const { cluster, context, microBatch, tensorParallel, pipelineParallel } = setting;
-  const { contextParallel = 1, expertParallel = 1, expertTensorParallel } = setting;
+  const { cluster, context, microBatch, pipelineParallel } = setting;
   const replicas = replicasOf({ ...setting, gpus: cluster.gpus });
   const stepTokens = microBatch * context * replicas;
   const accumulation =
@@ -53,13 +71,7 @@ export function runOfFit(
     accumulation,
     context,
     gpus: cluster.gpus,
-    tensorParallel,
-    pipelineParallel,
-    contextParallel,
-    ...(!isAdapter && expertParallel > 1 && { expertParallel }),
-    ...(!isAdapter &&
-      expertParallel > 1 && { expertTensorParallel: expertTensorParallel ?? tensorParallel }),
-    sequenceParallel: setting.sequenceParallel,
+    ...axesOfRun(isAdapter ? { ...setting, expertParallel: 1 } : setting),
     division: division ?? (setting.hybrid ? 'hsdp' : (`${setting.zero}` as StateDivision)),
     offloadOptimizer: setting.offload !== undefined,
     offloadParameters: setting.offload?.part === 'parameters',
@@ -96,6 +108,7 @@ export function runOfPlan(
   { model, division, config }: RunFacts,
   values: Pick<TrainingValues, 'beta1' | 'beta2' | 'eps' | 'max_grad_norm'>,
   recompute: TrainingRun['recompute'],
+  axes: TrainingAxes,
 ): TrainingRun {
   const { dataParallel: _, globalBatch: __, epochs, ...others } = config ?? {};
   return {
@@ -107,6 +120,7 @@ export function runOfPlan(
     accumulation: size.accumulation,
     context: size.context,
     gpus: size.gpus,
+    ...axesOfRun(axes),
     ...(size.length === 'epochs' && epochs !== undefined ? { epochs } : { steps: size.steps }),
     learningRate: learningRate.peak,
     minLearningRate: learningRate.floor,

@@ -25,6 +25,7 @@ import type { TableRequest } from './fit-table.js';
 import { type FitRequest, hintsOf, type ModelToFit, type Resolved } from './fits.js';
 import { type StoredModel, type StoredWeightFormat, storedWeightFormat } from './model-memory.js';
 import { dividedExperts } from './parallelism/model-axes.js';
+import { replicasOf, trainingAxesOf } from './parallelism/training-axes.js';
 import { isPlaceable, placesWish, refusePlacesOfTraining } from './places/places-options.js';
 import type { Purpose } from './purpose.js';
 import { weightLayout } from './serving/quantized.js';
@@ -35,12 +36,7 @@ import type { Batching } from './serving/throughput/simulation.js';
 import { USUAL_SPEED } from './serving/throughput/throughput.js';
 import { usualFormat, WEIGHT_DTYPES, type WeightDtype } from './serving/weight-types.js';
 import { ADAPTER_DIVISION } from './training/lora.js';
-import {
-  replicasOf,
-  SHARDINGS,
-  type Sharding,
-  type TrainingFitSetting,
-} from './training/training-setting.js';
+import { SHARDINGS, type Sharding, type TrainingFitSetting } from './training/training-setting.js';
 
 /** Tokens that a draft model makes for a step (vLLM, speculative decoding: num_speculative_tokens 5). */
 export const USUAL_DRAFT = 5;
@@ -70,20 +66,12 @@ function trainingSettingOf(
   positions: number,
   cluster: Cluster,
 ): Resolved<TrainingFitSetting> {
-  refuseLoneSequence(options);
   const { context, precision, recompute, optimizer = FIT_DEFAULTS.optimizer } = options;
   const wish = { context, precision, optimizer, recompute, batch: options.microBatch } as const;
   const resolved = resolveSetting({ ...wish, dtype: 'bf16', causal: false }, hints, positions);
   const { batch: microBatch, ...training } = resolved.training;
-  const [tensorParallel, pipelineParallel] = [
-    options.tensorParallel ?? 1,
-    options.pipelineParallel ?? 1,
-  ];
-  const { contextParallel = 1, expertTensorParallel } = options;
-  const apart = pipelineParallel * (expertTensorParallel ?? tensorParallel);
-  const expertParallel =
-    options.expertParallel === 'all' ? cluster.gpus / apart : options.expertParallel;
-  const replicas = replicasOf({ ...options, gpus: cluster.gpus });
+  const axes = trainingAxesOf(options, cluster.gpus);
+  const replicas = replicasOf({ ...axes, gpus: cluster.gpus });
   const sharding = shardingOf(options, hints);
   const part = trainingOffload(options);
   const memory = namedMemory(options);
@@ -101,12 +89,7 @@ function trainingSettingOf(
       ...(part && { offload: { part, memory: memory ?? systemMemory(null, undefined) } }),
       ...(memory && { systemMemory: memory }),
       convention: options.convention ?? FIT_DEFAULTS.convention,
-      tensorParallel,
-      pipelineParallel,
-      ...(contextParallel > 1 && { contextParallel }),
-      ...(expertParallel !== undefined && expertParallel > 1 && { expertParallel }),
-      ...(expertTensorParallel !== undefined && { expertTensorParallel }),
-      sequenceParallel: Boolean(options.sequenceParallel),
+      ...axes,
       globalBatchTokens: accumulated ? accumulated * replicas : options.globalBatchTokens,
       trainTokens: options.trainTokens,
       // A missing setting is left out, so that results show only what was asked for.
@@ -124,15 +107,6 @@ export const shardingOf = (
   { zero }: Pick<FitOptions, 'zero'>,
   { zeroStage = 0 }: TrainingHints,
 ): Pick<TrainingFitSetting, 'zero' | 'hybrid'> => SHARDINGS[zero ?? (`${zeroStage}` as Sharding)];
-
-/** Sequence parallelism needs GPUs that share the layers. */
-function refuseLoneSequence(options: FitOptions): void {
-  if (!options.sequenceParallel || (options.tensorParallel ?? 1) !== 1) return;
-  throw usageError(
-    `${setting('sequenceParallel')} requires GPUs that share layers`,
-    `write ${setting('tensorParallel', 2)} or more`,
-  );
-}
 
 /** Default output tokens of a request. */
 const USUAL_OUTPUT = 128;

@@ -9,10 +9,12 @@ import { countParameters } from '../../model/budget/parameters.js';
 import { resolveSetting } from '../../model/budget/profile-model.js';
 import type { Emitted } from '../emit/emitted.js';
 import { byBound } from '../fit/bounds.js';
+import { type Parallelism, parallelismOf } from '../fit/parallelism/parallelism.js';
+import { type TrainingAxes, trainingAxesOf } from '../fit/parallelism/training-axes.js';
 import { stepTimeIfKnown, trainingCost, trainingTimeOf } from '../fit/training/step-time.js';
 import type { FitVerdict } from '../fit/training/training-fit.js';
 import { fitTrainingMemory } from '../fit/training/training-memory.js';
-import type { TrainingFitSetting } from '../fit/training/training-setting.js';
+import type { Convention, TrainingFitSetting } from '../fit/training/training-setting.js';
 import type { Cluster } from '../hardware/gpu.js';
 import { GPUS } from '../hardware/gpus.js';
 import type { MeasuredGradients } from './count-gradients.js';
@@ -50,6 +52,10 @@ export interface TrainPlanRequest {
   readonly recompute?: Recompute | undefined;
   /** How replicas divide the state; undefined: not at all. */
   readonly sharding?: Pick<TrainingFitSetting, 'zero' | 'hybrid'> | undefined;
+  /** Degrees of parallelism; undefined: a copy of the model on each GPU. */
+  readonly axes?: TrainingAxes | undefined;
+  /** Type of the gradients; undefined: that of the weights. */
+  readonly convention?: Convention | undefined;
   /** The data as counted; its tokens and longest sample are among the settings. */
   readonly data?: CountedData | undefined;
   /** Gradients of a file, counted at the scale of the loss. */
@@ -95,7 +101,7 @@ export interface CheckpointSizes {
 }
 
 export interface AccumulationRow {
-  /** Sequences of a GPU at a time. @integer */
+  /** Sequences of a replica at a time. @integer */
   readonly microBatch: number;
   /** Micro-batches of a step. @integer */
   readonly accumulation: number;
@@ -190,8 +196,12 @@ const USUAL_DECAY = { nanogpt: 0.1, huggingface: 0, all: 0.01 } as const satisfi
 export function planTraining(model: LanguageModel, request: TrainPlanRequest): TrainPlan {
   const { cluster } = request;
   const basis = basisOf(model, request);
-  const { size, precision } = basis;
-  const setting = fitSettingOf(size, precision, request);
+  const { size } = basis;
+  const setting: TrainingFitSetting = {
+    ...fitSettingOf(model, request),
+    globalBatchTokens: size.tokensPerStep,
+    trainTokens: size.steps * size.tokensPerStep,
+  };
   return {
     ...basis,
     gradients: request.gradients ?? null,
@@ -206,6 +216,13 @@ export function planTraining(model: LanguageModel, request: TrainPlanRequest): T
     hardware: cluster === undefined ? null : onHardware(model, setting, request.price),
   };
 }
+
+/**
+ * Replicas of a training, and the GPUs that divide its state, as `fit` counts them.
+ * @throws UserError when the GPUs, blocks or layers cannot be divided.
+ */
+export const planParallelism = (model: LanguageModel, request: TrainPlanRequest): Parallelism =>
+  parallelismOf(model, fitSettingOf(model, request));
 
 /** The mistakes of a training, without its memory and time. */
 export const trainingMistakes = (
@@ -230,6 +247,7 @@ function basisOf(model: LanguageModel, request: TrainPlanRequest): Basis {
     parameters,
     context,
     gpus: cluster?.gpus,
+    replicas: planParallelism(model, request).replicas,
     filled,
     isBatchInFile,
   });
@@ -314,29 +332,24 @@ function checkpointSizes(
 /** GPU whose memory is counted where none is given: the workspace of kernels hardly differs. */
 const ANY_GPU = GPUS.find(({ name }) => name === 'h100-80gb') ?? GPUS[0];
 
-function fitSettingOf(
-  size: RunSize,
-  precision: Precision,
-  { cluster, mfu, recompute, sharding, settings }: TrainPlanRequest,
-): TrainingFitSetting {
+/** The setting of a fit, without the size of a step: the number of replicas is part of that. */
+function fitSettingOf(model: LanguageModel, request: TrainPlanRequest): TrainingFitSetting {
   if (ANY_GPU === undefined) throw new Error('a table without GPUs');
-  const isRecomputed = settings.values.gradient_checkpointing === true;
+  const { cluster, mfu, recompute, sharding, axes, convention = 'zero' } = request;
+  const { values } = request.settings;
+  const isRecomputed = values.gradient_checkpointing === true;
   return {
-    cluster: cluster ?? { gpu: ANY_GPU, gpus: size.gpus, network: null },
-    microBatch: size.microBatch,
-    context: size.context,
-    precision: precision === 'float32' ? 'float32' : 'mixed',
-    optimizer: parseOptimizer(settings.values.optimizer ?? 'adamw') ?? 'adamw',
+    cluster: cluster ?? { gpu: ANY_GPU, gpus: values.gpus ?? 1, network: null },
+    microBatch: values.batch_size ?? 1,
+    context: contextOf(model, request),
+    precision: precisionOf(values) === 'float32' ? 'float32' : 'mixed',
+    optimizer: parseOptimizer(values.optimizer ?? 'adamw') ?? 'adamw',
     recompute: recompute ?? (isRecomputed ? 'full' : 'none'),
     attention: 'fused',
     loss: 'full',
     ...(sharding ?? { zero: 0 }),
-    convention: 'zero',
-    tensorParallel: 1,
-    pipelineParallel: 1,
-    sequenceParallel: false,
-    globalBatchTokens: size.tokensPerStep,
-    trainTokens: size.steps * size.tokensPerStep,
+    convention,
+    ...(axes ?? trainingAxesOf({}, 1)),
     mfu,
   };
 }

@@ -22,15 +22,17 @@ const USUAL_STEP_TOKENS = 2 ** 19;
 export type LengthOrigin = 'tokens' | 'steps' | 'epochs' | 'default';
 
 export interface RunSize {
-  /** Sequences of a GPU at a time. @integer */
+  /** Sequences of a replica at a time. @integer */
   readonly microBatch: number;
-  /** Micro-batches of a step on each GPU. @integer */
+  /** Micro-batches of a step on each replica. @integer */
   readonly accumulation: number;
   /** Number of GPUs. @integer */
   readonly gpus: number;
+  /** Copies of the model that each have their own sequences. @integer */
+  readonly replicas: number;
   /** Tokens of a sequence. @integer */
   readonly context: number;
-  /** Micro-batch × accumulation × GPUs. @integer */
+  /** Micro-batch × accumulation × replicas. @integer */
   readonly sequencesPerStep: number;
   /** Positions of a step, padding included. @integer */
   readonly tokensPerStep: number;
@@ -56,6 +58,7 @@ export interface RunSize {
 
 /**
  * Size of a run. The length is the number of steps, else of tokens, else of epochs, else 20 tokens a parameter.
+ * @param replicas Copies of the model; undefined: one for each GPU.
  * @param filled Share of the positions that are tokens, where samples of the data are padded.
  * @param isBatchInFile Whether the file has the batch: then it accumulates nothing that it does not mention.
  * @throws UserError where a count passes 2^53 − 1, up to which counts are exact.
@@ -66,12 +69,14 @@ export function runSizeOf(
     parameters,
     context,
     gpus = values.gpus ?? 1,
+    replicas = gpus,
     filled = 1,
     isBatchInFile = values.batch_size !== undefined,
   }: {
     readonly parameters: number;
     readonly context: number;
     readonly gpus?: number | undefined;
+    readonly replicas?: number | undefined;
     readonly filled?: number | undefined;
     readonly isBatchInFile?: boolean;
   },
@@ -82,9 +87,9 @@ export function runSizeOf(
   const accumulation =
     accumulations ??
     (!isBatchInFile
-      ? Math.max(1, Math.round(USUAL_STEP_TOKENS / (microBatch * context * gpus)))
+      ? Math.max(1, Math.round(USUAL_STEP_TOKENS / (microBatch * context * replicas)))
       : 1);
-  const sequencesPerStep = microBatch * accumulation * gpus;
+  const sequencesPerStep = microBatch * accumulation * replicas;
   const tokensPerStep = sequencesPerStep * context;
   const dataTokens = values.dataset_tokens;
   const stepTokens = tokensPerStep * filled;
@@ -104,6 +109,7 @@ export function runSizeOf(
     microBatch,
     accumulation,
     gpus,
+    replicas,
     context,
     sequencesPerStep,
     tokensPerStep,
@@ -166,12 +172,12 @@ export function partialAccumulation({
   filled,
   context,
   microBatch,
-  gpus,
+  replicas,
   accumulation,
 }: RunSize): PartialAccumulation | undefined {
   if (dataTokens === undefined || accumulation === 1) return undefined;
   const microSteps = Math.ceil(
-    Math.floor((dataTokens / (context * filled)) * (1 + 1e-12)) / (microBatch * gpus),
+    Math.floor((dataTokens / (context * filled)) * (1 + 1e-12)) / (microBatch * replicas),
   );
   const last = microSteps % accumulation;
   return last === 0 || microSteps < accumulation ? undefined : { microSteps, last };
@@ -190,12 +196,12 @@ export function worthOfRepeated(dataTokens: number, epochs: number): number {
 }
 
 /** Divisions of a step's sequences into micro-batches, from the largest micro-batch that is a power of two. */
-export function accumulationChoices({ sequencesPerStep, gpus }: RunSize): readonly {
+export function accumulationChoices({ sequencesPerStep, gpus, replicas }: RunSize): readonly {
   readonly microBatch: number;
   readonly accumulation: number;
   readonly gpus: number;
 }[] {
-  const each = sequencesPerStep / gpus;
+  const each = sequencesPerStep / replicas;
   const divisors = Array.from(
     { length: Math.min(each, MOST_MICRO_BATCH) },
     (_, index) => index + 1,

@@ -8,7 +8,12 @@ import type { LanguageModel, Rotary, RotaryScaling } from '../architecture/layer
 import { LARGEST_BLOCK, reachOf } from '../architecture/masks.js';
 import { amplitudeOf, ntkBase, rotaryFrequencies } from '../architecture/rotary-scaling.js';
 import { scalingOf } from '../architecture/transformer/rotary.js';
-import { type AnyAttention, isAttention, walkCounted } from '../architecture/walk.js';
+import {
+  type AnyAttention,
+  describedLayer,
+  isAttention,
+  walkCounted,
+} from '../architecture/walk.js';
 
 export interface RopeOptions {
   /** Model name in error messages. */
@@ -229,6 +234,12 @@ function noRotary(model: LanguageModel, name: string): UserError {
     if (layer.kind === 'sinusoidalPositions') return ['sines and cosines of each position'];
     return layer.kind === 'alibi' ? ['ALiBi, a penalty that grows with the distance'] : [];
   });
+  if (positions.length === 0 && describedLayer(model) !== undefined) {
+    return usageError(
+      `${name} has no rotary positions that can be analysed: its positions are described, not computed`,
+      'use a model that runs',
+    );
+  }
   const [has = 'no positions at all'] = positions;
   return usageError(
     `${name} has no rotary positions: it has ${has}`,

@@ -66,6 +66,8 @@ interface StateSizes {
   /** Kept in float32, for any type of the cache. */
   readonly float32Values: number;
   readonly convolutionValues: number;
+  /** Whether these are inputs that described layers keep, and none are of a convolution. */
+  readonly areBuffers: boolean;
   /** Components of the layers that scan. */
   readonly scanned: readonly Component[];
 }
@@ -75,10 +77,8 @@ export function stateOf(
   model: Layer,
   { batch, context, dtype, cacheDtype = dtype, gpus = 1, beyondWindows }: StateSetting,
 ): StateBudget {
-  const { windows, mambaValues, float32Values, convolutionValues, scanned, onRanks } = keptOn(
-    model,
-    gpus,
-  );
+  const { windows, mambaValues, float32Values, convolutionValues, areBuffers, scanned, onRanks } =
+    keptOn(model, gpus);
   const of = inputs({ batch, context, bits: DTYPES[stateDtypeOf(cacheDtype)].bits });
   const blockBytes = v({ block_bytes: cacheBlockBytes(cacheDtype) });
   const isBlock = isCacheBlock(cacheDtype);
@@ -141,11 +141,13 @@ export function stateOf(
       (float32Values > 0 ? '; in float32 where transformers keeps it so' : ''),
   });
   const convolutionState = figure({
-    label: 'convolution state',
+    label: areBuffers && convolutionValues > 0 ? 'input buffers' : 'convolution state',
     unit: 'bytes',
     formula: ceildiv(mul(of.batch, v({ convolution_values: convolutionValues }), of.bits), 8),
     source:
-      'the last kernel − 1 inputs of each channel of each convolution, or kernel in transformers',
+      areBuffers && convolutionValues > 0
+        ? 'the last inputs that each described layer keeps for its next step'
+        : 'the last kernel − 1 inputs of each channel of each convolution, or kernel in transformers',
   });
   return {
     windows,
@@ -172,7 +174,10 @@ export function stateOf(
 
 /** State kept per GPU, for the GPUs that may keep most. */
 interface KeptOnGpus
-  extends Pick<StateSizes, 'mambaValues' | 'float32Values' | 'convolutionValues' | 'scanned'> {
+  extends Pick<
+    StateSizes,
+    'mambaValues' | 'float32Values' | 'convolutionValues' | 'areBuffers' | 'scanned'
+  > {
   readonly windows: readonly Window[];
   readonly onRanks: readonly (readonly CachedValues[])[];
 }
@@ -282,12 +287,13 @@ const keptOn = memoizedBy((gpus: number) => gpus, readKept);
 
 function readKept(model: Layer, gpus: number): KeptOnGpus {
   const kept = keptBy(model, gpus);
-  const { attentions, mambaValues, float32Values, convolutionValues, scanned } = kept;
+  const { attentions, mambaValues, float32Values, convolutionValues, areBuffers, scanned } = kept;
   return {
     windows: windowsOf(kept),
     mambaValues,
     float32Values,
     convolutionValues,
+    areBuffers,
     scanned,
     onRanks: ranksOf(
       attentions.map(({ spans }) => spans),
@@ -311,6 +317,7 @@ function keptBy(model: Layer, gpus: number): StateSizes {
   let mambaValues = 0;
   let float32Values = 0;
   let convolutionValues = 0;
+  let areBuffers = true;
   const scanned = new Set<Component>();
   for (const primitive of primitivesOf(model)) {
     if (primitive.kind === 'scan') {
@@ -320,6 +327,7 @@ function keptBy(model: Layer, gpus: number): StateSizes {
       else mambaValues += values;
     } else if (primitive.kind === 'convolution') {
       convolutionValues += share(primitive.channels) * primitive.cached;
+      areBuffers &&= primitive.isBuffer === true;
     } else if (primitive.kind === 'scores') {
       if (primitive.keeps === 'nothing') continue;
       if (primitive.latent) latents.push(primitive);
@@ -335,6 +343,7 @@ function keptBy(model: Layer, gpus: number): StateSizes {
     mambaValues,
     float32Values,
     convolutionValues,
+    areBuffers,
     scanned: [...scanned],
   };
 }

@@ -100,6 +100,7 @@ function lowerWork(layer: string, work: DescribedWork, component: Component): Pr
         channels: work.channels,
         kernel: work.macs,
         cached: work.tokens,
+        isBuffer: true,
       };
   }
 }

@@ -148,6 +148,8 @@ export interface Convolution extends Base<'convolution'> {
   readonly kernel: number;
   /** Last inputs that the cache holds. */
   readonly cached: number;
+  /** Whether these are what a described layer keeps, and no convolution reads them. */
+  readonly isBuffer?: boolean;
 }
 
 /** A scan over time, with a state [inner, state]. */

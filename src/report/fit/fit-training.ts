@@ -10,6 +10,7 @@ import {
 } from '../../base/text/units.js';
 import { counted, present, sentence } from '../../base/text/words.js';
 import type { Fits } from '../../estimate/fit/fits.js';
+import { replicasOf } from '../../estimate/fit/parallelism/training-axes.js';
 import type { ClusterLora } from '../../estimate/fit/training/lora.js';
 import type {
   Remedy,
@@ -17,7 +18,6 @@ import type {
   TrainingLimit,
   TrainingTime,
 } from '../../estimate/fit/training/training-fit.js';
-import { replicasOf } from '../../estimate/fit/training/training-setting.js';
 import type { Bounds } from '../../model/budget/figure.js';
 import type { Block, TableBlock } from '../kit/report.js';
 import {

@@ -7,6 +7,7 @@ import { counted, sumOf } from '../../../base/text/words.js';
 import type { LanguageModel } from '../../../model/architecture/layer.js';
 import type { Param } from '../../../model/architecture/param.js';
 import {
+  describedLayer,
   expertTensors,
   isRouted,
   memoized,
@@ -126,6 +127,12 @@ export function requireContextParallel(
     );
   }
   if (!canCutSequences(model)) {
+    if (describedLayer(model) !== undefined) {
+      throw usageError(
+        `${setting('contextParallel')}: layers of this model are described, and what they exchange between parts of a sequence is not`,
+        'leave it out',
+      );
+    }
     throw usageError(
       `${setting('contextParallel')}: the states of recurrent layers pass from token to token, and their exchange is not described here`,
       'leave it out',

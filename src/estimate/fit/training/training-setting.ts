@@ -115,23 +115,6 @@ export interface TrainingFitSetting extends Omit<TrainingSetting, 'batch'> {
   readonly mfu?: number | undefined;
 }
 
-/** GPUs, and the degrees of the axes that spread one copy of a model over them; 1 where undefined. */
-interface SpreadGpus {
-  readonly gpus?: number | undefined;
-  readonly tensorParallel?: number | undefined;
-  readonly pipelineParallel?: number | undefined;
-  readonly contextParallel?: number | undefined;
-}
-
-/** Copies of a model that work on different sequences; 1 where the degrees are more than the GPUs. */
-export const replicasOf = ({
-  gpus = 1,
-  tensorParallel = 1,
-  pipelineParallel = 1,
-  contextParallel = 1,
-}: SpreadGpus): number =>
-  Math.max(1, Math.floor(gpus / (tensorParallel * pipelineParallel * contextParallel)));
-
 /** Bytes per gradient value. */
 export const gradientBytesOf = ({
   precision,

@@ -20,14 +20,14 @@ const isPretraining = ({ stage }: TrainingValues) =>
 
 /** Largest batch whose step stays within a number of tokens; at least one sequence. */
 function smallerBatch(size: RunSize, tokens: number): string {
-  const { context, filled, gpus, microBatch, accumulation } = size;
+  const { context, filled, gpus, replicas, microBatch, accumulation } = size;
   const sequences = Math.max(1, Math.floor((tokens / (context * filled)) * (1 + 1e-12)));
-  const steps = Math.floor(sequences / (microBatch * gpus));
+  const steps = Math.floor(sequences / (microBatch * replicas));
   if (steps >= 1) return `gradient_accumulation_steps: ${steps}`;
   return [
-    `batch_size: ${Math.max(1, Math.floor(sequences / gpus))}`,
+    `batch_size: ${Math.max(1, Math.floor(sequences / replicas))}`,
     ...(accumulation === 1 ? [] : ['gradient_accumulation_steps: 1']),
-    ...(sequences < gpus ? [`gpus: ${sequences}`] : []),
+    ...(sequences < replicas ? [`gpus: ${(sequences * gpus) / replicas}`] : []),
   ].join(', ');
 }
 

@@ -154,7 +154,7 @@ export const OPTIMIZER_CHECKS = {
     key: 'loss_reduction',
     find: ({ settings: { values }, size }) => {
       const isEqual = values.packing === true;
-      if (!isMeanOfMeans(values) || isEqual || size.accumulation * size.gpus === 1)
+      if (!isMeanOfMeans(values) || isEqual || size.accumulation * size.replicas === 1)
         return undefined;
       return {
         reason:

@@ -18,7 +18,7 @@ import {
   latentParts,
 } from '../transformer/described/latent.js';
 import { product, ROTARY_VALUES, valueKeys } from '../transformer/described/parts.js';
-import { layerListRules } from '../transformer/rules.js';
+import { expertRules, layerListRules } from '../transformer/rules.js';
 import {
   activationOf,
   attentionBias,
@@ -114,7 +114,11 @@ export const axk2 = defineTransformer({
   title: 'A.X K2: latent attention with an indexer, gated norms, experts; described, not run',
   architecture: 'mixture',
   schema,
-  rules: [...layerListRules('mlp_layer_types'), ...routedRules('n_routed_experts')],
+  rules: [
+    ...layerListRules('mlp_layer_types'),
+    ...expertRules('n_routed_experts'),
+    ...routedRules('n_routed_experts'),
+  ],
   storedSettings: decoderStored,
   huggingFace: {
     names: { n_routed_experts: ['num_local_experts'] },

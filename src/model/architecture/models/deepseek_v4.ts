@@ -22,7 +22,7 @@ import {
   splitStreams,
   valueKeys,
 } from '../transformer/described/parts.js';
-import { layerListRules } from '../transformer/rules.js';
+import { expertRules, layerListRules } from '../transformer/rules.js';
 import {
   activationOf,
   count,
@@ -250,6 +250,7 @@ export const deepseekV4 = defineTransformer({
   architecture: 'mixture',
   schema,
   rules: [
+    ...expertRules('n_routed_experts'),
     ...layerListRules('layer_types'),
     ...layerListRules('mlp_layer_types'),
     ...defineRules<{ readonly model: Config }>([

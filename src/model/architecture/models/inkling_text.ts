@@ -17,7 +17,7 @@ import {
   shortConvolution,
   valueKeys,
 } from '../transformer/described/parts.js';
-import { layerListRules } from '../transformer/rules.js';
+import { expertRules, layerListRules } from '../transformer/rules.js';
 import {
   activationOf,
   count,
@@ -191,7 +191,11 @@ export const inklingText = defineTransformer({
   title: 'Inkling, text only: attention with biases of the distance, experts; described, not run',
   architecture: 'mixture',
   schema,
-  rules: [...layerListRules('layer_types'), ...layerListRules('mlp_layer_types')],
+  rules: [
+    ...layerListRules('layer_types'),
+    ...layerListRules('mlp_layer_types'),
+    ...expertRules('n_routed_experts'),
+  ],
   storedSettings: decoderStored,
   huggingFace: {
     names: {

@@ -23,7 +23,7 @@ import {
 } from '../transformer/described/parts.js';
 import { IMAGE_KEYS } from '../transformer/gated-delta.js';
 import { PREDICTING, SEEING } from '../transformer/ignored-tensors.js';
-import { keyHeadsDivide, layerListRules } from '../transformer/rules.js';
+import { expertRules, keyHeadsDivide, layerListRules } from '../transformer/rules.js';
 import {
   activationOf,
   attentionBias,
@@ -255,6 +255,7 @@ export const qwen4ExpText = defineTransformer({
   architecture: 'hybrid',
   schema,
   rules: [
+    ...expertRules('num_experts'),
     ...layerListRules('layer_types'),
     ...keyHeadsDivide('num_key_value_heads'),
     ...defineRules<{ readonly model: Config }>([

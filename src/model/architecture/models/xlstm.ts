@@ -2,6 +2,7 @@
 import * as z from 'zod';
 import { layerNormLayer, rmsNormLayer, sequence, softcap } from '../constructors/basic-layers.js';
 import { described } from '../constructors/described-layer.js';
+import { defineRules } from '../family.js';
 import type { Layer } from '../layer.js';
 import { unreadEach } from '../transformer/config-keys.js';
 import { causalModel } from '../transformer/decoder-parts.js';
@@ -48,10 +49,15 @@ const biasedNorm = (name: string, config: Config): Layer =>
       })
     : rmsNormLayer(name, config.hidden_size, config.norm_eps);
 
+/** Widths of queries and keys, and of values. */
+const widthsOf = (config: Config): [keys: number, values: number] => [
+  Math.trunc(config.hidden_size * config.qk_dim_factor),
+  Math.trunc(config.hidden_size * config.v_dim_factor),
+];
+
 function memoryOf(name: string, config: Config): Layer {
   const { hidden_size: hidden, num_heads: heads, use_bias: bias } = config;
-  const keys = Math.trunc(hidden * config.qk_dim_factor);
-  const values = Math.trunc(hidden * config.v_dim_factor);
+  const [keys, values] = widthsOf(config);
   const input = (leaf: string, width: number, hasBias = bias) =>
     product(`${name}.${leaf}`, hidden, width, { bias: hasBias });
   return described(name, {
@@ -78,7 +84,7 @@ function memoryOf(name: string, config: Config): Layer {
       {
         work: 'state',
         inner: values,
-        state: Math.floor(keys / heads),
+        state: keys / heads,
         inFloat32: true,
       },
       { work: 'state', inner: keys + heads, state: 1, inFloat32: true },
@@ -111,7 +117,22 @@ export const xlstm = defineTransformer({
   title: 'xLSTM: matrix memories with gates; described, not run',
   architecture: 'recurrent',
   schema,
-  rules: [],
+  rules: defineRules<{ readonly model: Config }>([
+    {
+      severity: 'error',
+      reads: ['model.num_heads', 'model.hidden_size', 'model.qk_dim_factor', 'model.v_dim_factor'],
+      check: ({ model }) => {
+        const [keys, values] = widthsOf(model);
+        const { num_heads: heads } = model;
+        return keys % heads === 0 && values % heads === 0
+          ? undefined
+          : {
+              message: `${heads} heads do not divide keys of ${keys} and values of ${values} values`,
+              suggestion: 'write num_heads that divides both',
+            };
+      },
+    },
+  ]),
   huggingFace: {
     more: ({ hidden_size, embedding_dim, num_hidden_layers, num_blocks }) => ({
       hidden_size: hidden_size ?? embedding_dim ?? undefined,

@@ -6,6 +6,7 @@
 import { usageError } from '../../../base/errors.js';
 import { setting } from '../../../base/text/setting.js';
 import type { HeadSpan, Layer } from '../../architecture/layer.js';
+import { describedLayer } from '../../architecture/walk.js';
 import { primitivesOf } from '../../operations/lower.js';
 import type { Scores } from '../../operations/primitive.js';
 import type {
@@ -29,8 +30,9 @@ const USUAL_GROUP = 4;
  * @throws UserError for a model without softmax attention, and for heads that do not fit it.
  */
 export function attentionMethodsOf(model: Layer, options: AttentionSetting): AttentionMethods {
-  const scores = primitivesOf(model).filter((each): each is Scores => each.kind === 'scores');
-  const [first] = scores;
+  const scores = scoresIn(model);
+  const attentions = attentionsOf(model);
+  const [first] = attentions;
   if (first === undefined) {
     throw usageError(
       'expected attention layers, found no softmax attention',
@@ -39,11 +41,11 @@ export function attentionMethodsOf(model: Layer, options: AttentionSetting): Att
   }
   refuseGlobalHeads(options.globalHeads, Math.max(...scores.map(({ heads }) => heads)));
   const window = options.window ?? largestWindow(scores) ?? USUAL_WINDOW;
-  const variants = variantsOf(scores, window, options);
+  const variants = variantsOf(scores, attentions, window, options);
   const { dtype, onChip, block, globalHeads } = options;
   return {
     setting: { dtype, onChip, block, window, ...(globalHeads !== undefined && { globalHeads }) },
-    layers: scores.length,
+    layers: attentions.length,
     heads: first.heads,
     keyHeads: first.keyValueHeads,
     headDim: first.headDim,
@@ -51,6 +53,24 @@ export function attentionMethodsOf(model: Layer, options: AttentionSetting): Att
       .sort((a, b) => a - b)
       .map((context) => ({ context, rows: methodRows(model, variants, context, options) })),
   };
+}
+
+const scoresIn = (model: Layer): Scores[] =>
+  primitivesOf(model).filter((each): each is Scores => each.kind === 'scores');
+
+/**
+ * Attention layers, each once. A described one has scores for each kind of its keys, as over a window and over compressed
+ * entries: another method would have one kind.
+ */
+function attentionsOf(model: Layer): Scores[] {
+  if (model.kind !== 'languageModel' || describedLayer(model) === undefined) return scoresIn(model);
+  return model.blocks.flatMap((block) => [
+    ...new Map(
+      scoresIn(block)
+        .reverse()
+        .map((each) => [each.layer, each]),
+    ).values(),
+  ]);
 }
 
 /** @throws UserError for more heads than the model has. */
@@ -71,10 +91,12 @@ const largestWindow = (layers: readonly Scores[]): number | undefined => {
 
 function variantsOf(
   scores: readonly Scores[],
+  attentions: readonly Scores[],
   tokens: number,
   { window, block, globalHeads, keyHeads }: AttentionSetting,
 ): Variant[] {
-  const own = scores.map(layerOf);
+  const whole = scores.map(layerOf);
+  const own = attentions.map(layerOf);
   const plain = own.map((layer) => ({
     ...layer,
     keyHeads: layer.heads,
@@ -106,12 +128,12 @@ function variantsOf(
   );
   // The first row that is like the model; the kernel is not part of it.
   const like = isPlainCache
-    ? variants.findIndex((each) => !each.inTiles && asText(each.layers) === asText(own))
+    ? variants.findIndex((each) => !each.inTiles && asText(each.layers) === asText(whole))
     : -1;
   return [
     ...variants.map((each, at) => ({ ...each, isModel: at === like })),
     ...(like < 0
-      ? [{ method: 'own', name: 'this model', layers: own, isModel: true } as const]
+      ? [{ method: 'own', name: 'this model', layers: whole, isModel: true } as const]
       : []),
   ];
 }
