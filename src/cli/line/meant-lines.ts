@@ -234,6 +234,9 @@ function inTokens(
   return [{ ...typed.corrected(at, [`--${name}`, String(tokens)], length), lead }];
 }
 
+/** Flags that share one replica of a model among GPUs: the GPUs of one product work on the same sequences. */
+const OF_A_REPLICA = ['tensor-parallel', 'pipeline-parallel', 'context-parallel'] as const;
+
 /** The line with the sequences of a step on all GPUs as a number of steps that add up, or as those of one GPU. */
 function perStep(
   typed: TypedLine,
@@ -242,23 +245,36 @@ function perStep(
   at: number,
   length: number,
 ): MeantLine[] {
-  const gpus = Number(valueGiven(typed, 'gpus') ?? 1);
-  const batch = Number(valueGiven(typed, 'batch') ?? 0);
-  const share = Number(own) / gpus;
   if (!Object.hasOwn(typed.command.flags, name)) return [];
-  const written = batch > 0 ? [`--${name}`, String(share / batch)] : ['--batch', String(share)];
-  const isWhole = Number.isInteger(Number(written[1])) && share > 0;
+  const [, machine] = /^(\d+)x/i.exec(valueGiven(typed, 'gpu') ?? '') ?? [];
+  const gpus = Number(valueGiven(typed, 'gpus') ?? machine ?? 1);
+  const shared = OF_A_REPLICA.map((each) => Number(valueGiven(typed, each) ?? 1));
+  const share = (Number(own) * shared.reduce((all, each) => all * each, 1)) / gpus;
+  const batch = valueGiven(typed, 'batch');
+  const added = valueGiven(typed, name);
+  // Without a number of steps that add up, the default of a plan multiplies the sequences.
+  const alone = added === undefined ? [`--${name}`, '1'] : [];
+  const count = share / Number(batch ?? added ?? 1);
+  if (!Number.isInteger(count) || count <= 0 || (batch !== undefined && added !== undefined)) {
+    return [];
+  }
+  const written =
+    batch === undefined ? ['--batch', String(count), ...alone] : [`--${name}`, String(count)];
   const lead = `${own} sequences in a step:`;
-  return isWhole ? [{ ...typed.corrected(at, written, length), lead }] : [];
+  return [{ ...typed.corrected(at, written, length), lead }];
 }
 
-/** The value of a flag in the line, by any name of the flag. */
+/** The value of a flag in the line, by any name that means this flag in the command. */
 function valueGiven(typed: TypedLine, flag: string): string | undefined {
   for (const [at, word] of typed.words.entries()) {
     const [, name, inline] = /^--?([a-z][\w.-]*)(?:=(.*))?$/i.exec(word) ?? [];
     if (name === undefined) continue;
-    const [first] = typed.meanings.flagMeanings(name, typed.command.id);
-    if (name === flag || first?.name === flag) return inline ?? typed.words[at + 1];
+    const meanings = typed.meanings
+      .flagMeanings(name, typed.command.id)
+      .flatMap((each) => (each.isOfStep ? [] : [each.name]));
+    const own = meanings.find((each) => Object.hasOwn(typed.command.flags, each)) ?? meanings[0];
+    const meant = typed.isFlag(`--${name}`) ? name : (own ?? '');
+    if (foldedName(meant) === foldedName(flag)) return inline ?? typed.words[at + 1];
   }
   return undefined;
 }

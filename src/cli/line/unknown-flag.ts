@@ -134,9 +134,15 @@ function ofOtherCommands(typed: TypedLine, name: string): MeantLine[] {
   return typed.others
     .filter(({ id }) => ABOUT_A_MODEL.includes(id) && id !== typed.command.id)
     .filter(({ id, flags }) => namesIn(id).some((each) => Object.hasOwn(flags, each)))
-    .map(({ id }) => ({
-      words: [id, ...typed.words],
-      lead: `minimind ${id} has this flag:`,
-      isElsewhere: true,
-    }));
+    .flatMap(({ id }) => {
+      // A plan of a training moved to fit asks for the memory of that training, not for that of serving.
+      const isTraining = id === 'fit' && typed.command.id === 'train-plan';
+      const purposes =
+        isTraining && !typed.words.includes('--for') ? [['--for', 'training'], []] : [[]];
+      return purposes.map((purpose) => ({
+        words: [id, ...typed.words, ...purpose],
+        lead: `minimind ${id} has this flag:`,
+        isElsewhere: true,
+      }));
+    });
 }
