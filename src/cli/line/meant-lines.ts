@@ -31,8 +31,11 @@ const FORMAT_NAMES = { safetensors: true, pt: true, pth: true, gguf: true, onnx:
 
 /** Switches of adapters, and of weights in 4 bits, in other tools. */
 const OF_LORA =
-  /(?:^| )--(?:(?:use[-_])?(?:lora|peft)|fine-?tune|sft|(?:for|finetuning[-_]type)[ =]lora)(?= |=|$)/i;
+  /(?:^| )--(?:(?:use[-_])?(?:q?lora|peft)|fine-?tune|sft|(?:for|adapter|(?:finetuning|train|fine[-_]tune)[-_]type)[ =]q?lora)(?= |=|$)/i;
 const IN_4_BITS = /(?:^| )--(?:(?:load[-_]in[-_])?4[-_]?bit|quantization[-_]bit[ =]4)(?= |=|$)/i;
+
+/** Numbers of adapters in other tools. */
+const OF_ADAPTERS = /(?:^| )--lora[-_](?:r|rank|alpha|dropout|target|target[-_]modules)(?= |=|$)/i;
 
 /** Words of a line about a training. */
 const OF_TRAINING =
@@ -47,8 +50,8 @@ export const FALSE = /^(?:false|no|off|0)$/i;
 
 /** Lines with the meanings of a flag's name in other tools. The only one that keeps its value is a matter of spelling. */
 export function meantLines(typed: TypedLine, given: GivenFlag): MeantLine[] {
-  const qlora = asQlora(typed);
-  if (qlora) return [qlora];
+  const adapters = asQlora(typed) ?? asFitOfAdapters(typed);
+  if (adapters) return [adapters];
   const meanings = typed.meanings
     .flagMeanings(given.name, typed.command.id)
     .filter(({ name }) => name !== given.name || `--${name}` !== given.written);
@@ -79,9 +82,9 @@ function asQlora(typed: TypedLine): MeantLine | undefined {
     const before = typed.words[at - 1] ?? '';
     const isValue =
       (TRUE.test(word) && IN_4_BITS.test(`${before} `)) ||
-      (/^(?:lora|4)$/i.test(word) &&
+      (/^(?:q?lora|4)$/i.test(word) &&
         [OF_LORA, IN_4_BITS].some((each) => each.test(`${before} ${word}`)));
-    const isPurpose = word === '--for' || (before === '--for' && word === 'lora');
+    const isPurpose = word === '--for' || (before === '--for' && /^q?lora$/i.test(word));
     const next = typed.words[at + 1] ?? '';
     const isName =
       word.startsWith('-') &&
@@ -90,6 +93,37 @@ function asQlora(typed: TypedLine): MeantLine | undefined {
   });
   return { ...typed.lineOf([...kept, '--for', 'qlora']), lead: 'did you mean --for?' };
 }
+
+/**
+ * The line of `fit` for a plan with adapters or weights in 4 bits on a GPU: the memory of a plan is that of all weights
+ * in training.
+ */
+function asFitOfAdapters(typed: TypedLine): MeantLine | undefined {
+  if (typed.command.id !== 'train-plan' || valueGiven(typed, 'gpu') === undefined) return undefined;
+  const line = typed.words.join(' ');
+  const isSwitched = OF_LORA.test(line);
+  if (!isSwitched && !IN_4_BITS.test(line) && !OF_ADAPTERS.test(line)) return undefined;
+  return {
+    words: [...fitOfPlan(typed), ...(isSwitched ? [] : ['--for', 'lora'])],
+    lead: 'minimind fit counts adapters:',
+    isOfTool: true,
+  };
+}
+
+/** Flags of a plan that `fit` calls otherwise in a training. */
+const IN_FIT: Readonly<Record<string, string>> = {
+  '--batch': '--micro-batch',
+  '--tokens': '--train-tokens',
+};
+
+/** The words of a plan as a line of `fit`. */
+export const fitOfPlan = (typed: TypedLine): readonly string[] => [
+  'fit',
+  ...typed.words.map((word) => {
+    const [name = ''] = word.split('=', 1);
+    return Object.hasOwn(IN_FIT, name) ? `${IN_FIT[name]}${word.slice(name.length)}` : word;
+  }),
+];
 
 /** Lines with a flag of another tool as one of this command. */
 export function linesOf(typed: TypedLine, meaning: FlagMeaning, given: GivenFlag): MeantLine[] {
@@ -173,7 +207,19 @@ export function withoutFlag(
     written,
     ...(value === undefined ? typed.words.slice(at + 1, at + length) : [value]),
   ];
-  const reason = meaning === '<none>' ? 'has no counterpart here' : 'is not needed';
+  const name = written.replace(/^-+/, '');
+  const owner = typed.others.find(
+    ({ id, flags }) =>
+      id !== typed.command.id &&
+      [id, typed.command.id].every((each) => each === 'fit' || each === 'train-plan') &&
+      typed.meanings
+        .flagMeanings(name, id)
+        .some((each) => Object.hasOwn(flags, each.name) && !each.isOfStep),
+  );
+  const without = owner
+    ? `is counted by minimind ${owner.id}, not here`
+    : 'has no counterpart here';
+  const reason = meaning === '<none>' ? without : 'is not needed';
   const line = typed.corrected(at, [], length);
   // llama-quantize --pure writes one type, which has a name of its own here.
   const isPure = typed.name === 'convert-checkpoint' && foldedName(written.slice(2)) === 'pure';
@@ -265,7 +311,7 @@ function perStep(
 }
 
 /** The value of a flag in the line, by any name that means this flag in the command. */
-function valueGiven(typed: TypedLine, flag: string): string | undefined {
+export function valueGiven(typed: TypedLine, flag: string): string | undefined {
   for (const [at, word] of typed.words.entries()) {
     const [, name, inline] = /^--?([a-z][\w.-]*)(?:=(.*))?$/i.exec(word) ?? [];
     if (name === undefined) continue;

@@ -71,8 +71,8 @@ export const NOT_NEEDED: readonly FlagRow[] = [
   // A plan of steps and rates is the same with them.
   [
     '@train-plan',
-    'optim=,optimizer=,bf16,fp16,dtype=,torch-dtype=,flash-attention,flash-attn,attn-implementation=,' +
-      'mixed-precision=,tf32,dropout=,load-in-4bit,load-in-8bit',
+    'optim=~^adamw,optimizer=~^adamw,bf16,fp16,' +
+      'dtype=,torch-dtype=,flash-attention,flash-attn,attn-implementation=,mixed-precision=,tf32,dropout=',
     ['transformers', 'axolotl', 'llama-factory', 'nanogpt'],
   ],
   [
@@ -107,7 +107,7 @@ export const NOT_NEEDED: readonly FlagRow[] = [
   ],
   [
     '',
-    'template=,preprocessing-num-workers=,plot-loss,overwrite-cache,finetuning-type=,export-legacy-format,export-device=,export-hub-model-id=,infer-backend=,stage=~^(?:sft|pt|rm|ppo|dpo|kto)$,dataset-dir=,media-dir=,upcast-layernorm',
+    'template=,preprocessing-num-workers=,plot-loss,overwrite-cache,finetuning-type=~^(?:full|freeze)$,export-legacy-format,export-device=,export-hub-model-id=,infer-backend=,stage=~^(?:sft|pt|rm|ppo|dpo|kto)$,dataset-dir=,media-dir=,upcast-layernorm',
     ['llama-factory'],
   ],
   ['', 'save-model,save-method=,push-model,push-gguf,hub-path=,save-gguf', ['unsloth']],

@@ -78,6 +78,12 @@ export const WITHOUT_COUNTERPART: readonly FlagRow[] = [
       'early-stopping-patience=',
     ['axolotl', 'llama-factory', 'torchtune'],
   ],
+  // The memory of a plan is that of AdamW on all weights.
+  [
+    '<none>@train-plan',
+    'optim=~^(?!adamw(?:_torch)?(?:_fused)?$),optimizer=~^(?!adamw(?:_torch)?(?:_fused)?$),load-in-4bit,load-in-8bit,quantization-bit=,finetuning-type=~lora',
+    ['transformers', 'axolotl', 'llama-factory'],
+  ],
   [
     '<none>@evaluate|generate|quick-test',
     'dtype=,torch-dtype=,parallelize',
