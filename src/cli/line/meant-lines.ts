@@ -41,6 +41,9 @@ const OF_ADAPTERS = /(?:^| )--lora[-_](?:r|rank|alpha|dropout|target|target[-_]m
 const OF_TRAINING =
   /^--(?:micro-batch|accumulation|optimizer|zero|recompute|global-batch|train-tokens|loss)\b|^--for=?training$|^training$/;
 
+/** Flags of a type of quantized weights, which stand beside the type of all others. */
+const OF_QUANTIZATION = /^(?:quant|load[-_]in|bits|q[-_]bits|w?bits)/i;
+
 /** A mixture of llama.cpp in words: the type, and its size. */
 const MIXTURE = /^(--dtype=)?(q\d_k)_[sml]$/i;
 
@@ -50,8 +53,8 @@ export const FALSE = /^(?:false|no|off|0)$/i;
 
 /** Lines with the meanings of a flag's name in other tools. The only one that keeps its value is a matter of spelling. */
 export function meantLines(typed: TypedLine, given: GivenFlag): MeantLine[] {
-  const adapters = asQlora(typed) ?? asFitOfAdapters(typed);
-  if (adapters) return [adapters];
+  const whole = asQlora(typed) ?? asFitOfAdapters(typed) ?? asReplicas(typed);
+  if (whole) return [whole];
   const meanings = typed.meanings
     .flagMeanings(given.name, typed.command.id)
     .filter(({ name }) => name !== given.name || `--${name}` !== given.written);
@@ -108,6 +111,30 @@ function asFitOfAdapters(typed: TypedLine): MeantLine | undefined {
     lead: 'minimind fit counts adapters:',
     isOfTool: true,
   };
+}
+
+/**
+ * The line with attention in replicas as in SGLang, where the tensor parallel size counts the GPUs of all replicas:
+ * sgl-project/sglang issue 8164.
+ */
+function asReplicas(typed: TypedLine): MeantLine | undefined {
+  const at = typed.words.findIndex((word) => /^--enable[-_]dp[-_]attention$/.test(word));
+  if (at < 0 || !Object.hasOwn(typed.command.flags, 'dp-attention')) return undefined;
+  const [shared, replicas] = ['tensor-parallel', 'dp-attention'].map((each) =>
+    givenFlag(typed, each),
+  );
+  const count = Number(replicas?.value ?? 1);
+  const share = Number(shared?.value ?? count) / count;
+  if (!Number.isInteger(share) || share < 1) return undefined;
+  const removed = [{ at, length: 1 }, shared, replicas].flatMap((each) =>
+    each === undefined ? [] : Array.from({ length: each.length }, (_, index) => each.at + index),
+  );
+  const written = [
+    ...(count > 1 ? ['--dp-attention', String(count)] : []),
+    ...(share > 1 ? ['--tensor-parallel', String(share)] : []),
+  ];
+  const kept = typed.words.filter((_, index) => !removed.includes(index));
+  return { ...typed.lineOf([...kept, ...written]), lead: 'did you mean --dp-attention?' };
 }
 
 /** Flags of a plan that `fit` calls otherwise in a training. */
@@ -190,6 +217,17 @@ export function linesOf(typed: TypedLine, meaning: FlagMeaning, given: GivenFlag
     return [{ ...typed.corrected(given.at, [`--${name}`, example]), lead, hasExample: true }];
   }
   const value = acceptedValue(flag, own);
+  const other = name === 'dtype' ? givenFlag(typed, 'dtype', given.at) : undefined;
+  if (value !== undefined && other && OF_QUANTIZATION.test(given.name)) {
+    // The type of the products beside the type of the quantized weights.
+    const words = typed.words.slice(other.at, other.at + other.length).join(' ');
+    const changed = typed.words
+      .with(given.at, length === 1 ? `--dtype=${value}` : '--dtype')
+      .map((word, index) => (length === 2 && index === given.at + 1 ? value : word))
+      .toSpliced(other.at, other.length);
+    const leftOut = [`${words} is the type beside ${given.written} ${own}`];
+    return [{ ...typed.lineOf(changed), lead, leftOut }];
+  }
   const gpus = name === 'gpu' && value !== undefined ? [value] : [];
   return value === undefined
     ? []
@@ -212,9 +250,9 @@ export function withoutFlag(
     ({ id, flags }) =>
       id !== typed.command.id &&
       [id, typed.command.id].every((each) => each === 'fit' || each === 'train-plan') &&
-      typed.meanings
-        .flagMeanings(name, id)
-        .some((each) => Object.hasOwn(flags, each.name) && !each.isOfStep),
+      [{ name, isOfStep: false }, ...typed.meanings.flagMeanings(name, id)].some(
+        (each) => Object.hasOwn(flags, each.name) && !each.isOfStep,
+      ),
   );
   const without = owner
     ? `is counted by minimind ${owner.id}, not here`
@@ -237,7 +275,8 @@ function asHubModel(
   length: number,
 ): MeantLine[] {
   const [, repository, type] = /^([\w.-]+\/[\w.-]+)(?::(\w+))?$/.exec(value ?? '') ?? [];
-  if (repository === undefined) return [];
+  // Our own names of models, which a program of the hub would not find.
+  if (repository === undefined) return asArgument(typed, 'model', value, at, length);
   const hasType = Object.hasOwn(typed.command.flags, 'dtype') && !typed.given.has('dtype');
   if (type !== undefined && !hasType) return [];
   const flag = type === undefined ? [] : ['--dtype', type];
@@ -311,8 +350,19 @@ function perStep(
 }
 
 /** The value of a flag in the line, by any name that means this flag in the command. */
-export function valueGiven(typed: TypedLine, flag: string): string | undefined {
+export const valueGiven = (typed: TypedLine, flag: string): string | undefined =>
+  givenFlag(typed, flag)?.value;
+
+interface PlacedFlag {
+  readonly at: number;
+  readonly value: string | undefined;
+  /** Number of its words. */
+  readonly length: number;
+}
+
+function givenFlag(typed: TypedLine, flag: string, except?: number): PlacedFlag | undefined {
   for (const [at, word] of typed.words.entries()) {
+    if (at === except) continue;
     const [, name, inline] = /^--?([a-z][\w.-]*)(?:=(.*))?$/i.exec(word) ?? [];
     if (name === undefined) continue;
     const meanings = typed.meanings
@@ -320,7 +370,8 @@ export function valueGiven(typed: TypedLine, flag: string): string | undefined {
       .flatMap((each) => (each.isOfStep ? [] : [each.name]));
     const own = meanings.find((each) => Object.hasOwn(typed.command.flags, each)) ?? meanings[0];
     const meant = typed.isFlag(`--${name}`) ? name : (own ?? '');
-    if (foldedName(meant) === foldedName(flag)) return inline ?? typed.words[at + 1];
+    if (foldedName(meant) !== foldedName(flag)) continue;
+    return { at, value: inline ?? typed.words[at + 1], length: inline === undefined ? 2 : 1 };
   }
   return undefined;
 }

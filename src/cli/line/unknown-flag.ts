@@ -133,8 +133,13 @@ function leftOut(typed: TypedLine, given: GivenFlag): MeantLine[] {
   const isOurs = typed.others.some(({ flags }) => Object.hasOwn(flags, given.name));
   const hasCounterpart = typed.meanings
     .flagMeanings(given.name, typed.command.id)
-    .some(({ name }) => Object.hasOwn(typed.command.flags, name));
-  if ((isOurs && !typed.isOfTool) || hasCounterpart) return [];
+    .some(
+      ({ name }) =>
+        Object.hasOwn(typed.command.flags, name) || name === '<hub>' || name === '<model>',
+    );
+  // A GPU asks for another command.
+  const isAsked = given.name === 'gpu' && !ABOUT_A_MODEL.includes(typed.command.id);
+  if ((isOurs && !typed.isOfTool) || hasCounterpart || isAsked) return [];
   const length = given.value === undefined && typed.isLooseValue(given.at + 1) ? 2 : 1;
   return [withoutFlag(typed, given, '<none>', length)];
 }

@@ -82,7 +82,7 @@ export const NOT_NEEDED: readonly FlagRow[] = [
   ],
   [
     '',
-    'library-name=,access-token=,main-process-port=,main-process-ip=,machine-rank=,dynamo-backend=,multi-gpu,config-file=,same-network,use-deepspeed,deepspeed-config-file=,fsdp-auto-wrap-policy=,fsdp-transformer-layer-cls-to-wrap=,fsdp-version=,fsdp-state-dict-type=,fsdp-backward-prefetch=,fsdp-use-orig-params,fsdp-cpu-ram-efficient-loading,gradient-clipping=,downcast-bf16',
+    'library-name=,access-token=,main-process-port=,main-process-ip=,machine-rank=,dynamo-backend=,multi-gpu,same-network,use-deepspeed,fsdp-auto-wrap-policy=,fsdp-transformer-layer-cls-to-wrap=,fsdp-version=,fsdp-state-dict-type=,fsdp-backward-prefetch=,fsdp-use-orig-params,fsdp-cpu-ram-efficient-loading,gradient-clipping=,downcast-bf16',
     ['accelerate'],
   ],
   [
@@ -92,7 +92,7 @@ export const NOT_NEEDED: readonly FlagRow[] = [
   ],
   [
     '',
-    'hostfile=,include=,exclude=,deepspeed-config=,overlap-comm,contiguous-gradients,reduce-bucket-size=,allgather-bucket-size=,reduce-scatter,round-robin-gradients,stage3-prefetch-bucket-size=,stage3-param-persistence-threshold=,stage3-max-live-parameters=,stage3-gather-16bit-weights-on-model-save,stage3-gather-fp16-weights-on-model-save,steps-per-print=,wall-clock-breakdown,tag=',
+    'hostfile=,include=,exclude=,overlap-comm,contiguous-gradients,reduce-bucket-size=,allgather-bucket-size=,reduce-scatter,round-robin-gradients,stage3-prefetch-bucket-size=,stage3-param-persistence-threshold=,stage3-max-live-parameters=,stage3-gather-16bit-weights-on-model-save,stage3-gather-fp16-weights-on-model-save,steps-per-print=,wall-clock-breakdown,tag=',
     ['deepspeed'],
   ],
   [

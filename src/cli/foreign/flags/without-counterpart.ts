@@ -26,7 +26,7 @@ export const WITHOUT_COUNTERPART: readonly FlagRow[] = [
     'cpu-offload-gb=,swap-space=,max-num-batched-tokens=,num-gpu-blocks-override=,' +
       'enable-prefix-caching,no-enable-prefix-caching,' +
       'data-parallel-size-local=,' +
-      'enable-lora,max-loras=,max-lora-rank=,lora-modules=,speculative-config=,num-lookahead-slots=,' +
+      'enable-lora,max-loras=,max-lora-rank=,lora-modules=,num-lookahead-slots=,' +
       'max-num-partial-prefills=,long-prefill-token-threshold=,hf-overrides=,rope-theta=,limit-mm-per-prompt=,' +
       'max-seq-len-to-capture=,kv-transfer-config=,kv-offloading-size=,cpu-offload=,' +
       'quantization-param-path=,calculate-kv-scales,num-scheduler-steps=,max-logprobs=',
@@ -34,7 +34,7 @@ export const WITHOUT_COUNTERPART: readonly FlagRow[] = [
   ],
   [
     '<none>',
-    'chunked-prefill-size=,max-prefill-tokens=,enable-dp-attention,' +
+    'chunked-prefill-size=,max-prefill-tokens=,' +
       'speculative-algorithm=,speculative-algo=,speculative-num-steps=,speculative-eagle-topk=,page-size=,' +
       'schedule-conservativeness=,cuda-graph-max-bs=,disable-radix-cache,enable-mixed-chunk,nnodes,max-queued-requests=,' +
       'enable-hierarchical-cache,hicache-ratio=,moe-a2a-backend=',
