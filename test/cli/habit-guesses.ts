@@ -461,6 +461,87 @@ const LINES: readonly (readonly [tool: string, line: string, right: Right])[] = 
   ],
   ['mlx', 'mlx_lm.perplexity --model hf --ids 1,2,3,4', is('evaluate hf --ids 1,2,3,4')],
 
+  // Sequences of a whole step, adapters, and types of weights beside others.
+  [
+    'megatron',
+    'train-plan my.yaml --global-batch-size 64 --tokens 1B --gpus 8 --gpu h100',
+    is('train-plan my.yaml --batch 8 --accumulation 1 --tokens 1B --gpus 8 --gpu h100'),
+  ],
+  [
+    'megatron',
+    'train-plan my.yaml --global-batch-size 64 --micro-batch-size 4 --tokens 1B --gpus 8 --gpu h100',
+    is('train-plan my.yaml --accumulation 2 --batch 4 --tokens 1B --gpus 8 --gpu h100'),
+  ],
+  [
+    'megatron',
+    'train-plan my.yaml --micro-batch-size 4 --global-batch-size 64 --tensor-model-parallel-size 2 --gpus 8 --gpu h100',
+    is(
+      'fit my.yaml --micro-batch 4 --accumulation 4 --tensor-parallel 2 --gpus 8 --gpu h100 --for training',
+    ),
+  ],
+  [
+    'llama-factory',
+    'llamafactory-cli train --model_name_or_path qwen3-8b --finetuning_type lora --lora_rank 8 --quantization_bit 4 --cutoff_len 2048 --gpu 4090',
+    is('fit qwen3-8b --rank 8 --context 2048 --gpu 4090 --for qlora'),
+  ],
+  [
+    'transformers',
+    'train-plan my.yaml --optim paged_adamw_8bit --gpu 4090 --max_steps 100',
+    says('--optim paged_adamw_8bit is counted by minimind fit, not here'),
+  ],
+  [
+    'axolotl',
+    'axolotl train qwen3-8b --adapter qlora --load_in_4bit true --lora_r 32 --sequence_len 4096 --gpu 4090',
+    is('fit qwen3-8b --rank 32 --context 4096 --gpu 4090 --for qlora'),
+  ],
+  [
+    'mlx',
+    'mlx_lm.lora --model qwen3-8b --train --iters 600 --num-layers 16',
+    is('train-plan qwen3-8b --steps 600'),
+  ],
+  [
+    'sglang',
+    'python3 -m sglang.launch_server --model-path deepseek-v3 --tp 8 --dp 8 --enable-dp-attention --gpu 8xh200',
+    is('fit deepseek-v3 --gpu 8xh200 --dp-attention 8'),
+  ],
+  [
+    'sglang',
+    'python3 -m sglang.launch_server --model-path deepseek-v3 --tp 16 --dp 8 --enable-dp-attention --gpu h200 --gpus 16',
+    is('fit deepseek-v3 --gpu h200 --gpus 16 --dp-attention 8 --tensor-parallel 2'),
+  ],
+  ...['blk.(1[0-9]).ffn_.*_exps.=CPU', '.ffn_(up|down)_exps.=CPU', 'exps=CPU,shexp=CUDA0'].map(
+    (rule): readonly [string, string, Right] => [
+      'llama.cpp',
+      `fit qwen3-30b-a3b --gpu 3090 -ot "${rule}" --dtype q4_k_m`,
+      says('has no counterpart here: write minimind fit qwen3-30b-a3b --gpu 3090 --dtype q4_k_m'),
+    ],
+  ),
+  [
+    'llama.cpp',
+    'fit qwen3-30b-a3b --gpu 3090 -ot ".ffn_(gate|up|down)_exps.=CPU" --dtype q4_k_m',
+    is('fit qwen3-30b-a3b --gpu 3090 --cpu-experts all --dtype q4_k_m'),
+  ],
+  [
+    'ollama',
+    'run llama3.1:8b --num-ctx 8192 --gpu 4090',
+    is('fit llama3.1:8b --context 8192 --gpu 4090'),
+  ],
+  [
+    'vllm',
+    'vllm bench throughput --model qwen3-8b --input-len 32 --output-len 8 --gpu h100',
+    is('fit qwen3-8b --prompt-tokens 32 --output-tokens 8 --gpu h100'),
+  ],
+  ['llama.cpp', 'llama-server -hf qwen3-8b --gpu 4090', is('fit qwen3-8b --gpu 4090')],
+  ...[
+    '--dtype bfloat16 --quantization fp8',
+    '--quantization fp8 --dtype half',
+    '--dtype auto --quantization fp8',
+  ].map((types): readonly [string, string, Right] => [
+    'vllm',
+    `vllm serve qwen3-8b ${types} --gpu h100`,
+    is('fit qwen3-8b --dtype fp8 --gpu h100'),
+  ]),
+
   ['habit', 'minimind profile my.yaml', is('profile my.yaml')],
   ['habit', 'npx minimind profile my.yaml', is('profile my.yaml')],
   ['habit', '--json profile my.yaml', is('profile my.yaml --json')],

@@ -15,7 +15,7 @@ export const VERBS: readonly VerbRow[] = [
       'generate-adapter,generate-adapter-v2,generate-sequentially,generate-tp',
     ['llama.cpp', 'axolotl', 'llama-factory', 'nanogpt', 'mlx', 'vllm', 'speech'],
   ],
-  [['generate', 'quick-test'], 'run', ['ollama']],
+  [['generate', 'fit', 'quick-test'], 'run', ['ollama']],
   [
     [
       'convert-checkpoint $1 $2.gguf --dtype $3',
@@ -97,7 +97,7 @@ export const VERBS: readonly VerbRow[] = [
   [['fit --list-gpus'], 'gpu,gpus,list-gpus,hardware', ['speech']],
   [['quick-test'], 'test,smoke-test,sanity-check', ['speech']],
   [
-    ['quick-test --only timing'],
+    ['quick-test --only timing', 'fit'],
     'bench,benchmark,bench latency,bench throughput,bench-one-batch,batched-bench',
     ['llama.cpp', 'vllm', 'sglang', 'mlx'],
   ],
@@ -171,7 +171,11 @@ interface ProgramFlag {
 }
 
 export const PROGRAM_FLAGS: Readonly<Record<string, Readonly<Record<string, ProgramFlag>>>> = {
-  'mlx-lm': { '-q': { name: '--int4', unless: '--q-bits' } },
+  'mlx-lm': {
+    // The layers that train, which older versions named so: ml-explore/mlx-lm mlx_lm/lora.py.
+    '--num-layers': { name: '--lora-layers' },
+    '-q': { name: '--int4', unless: '--q-bits' },
+  },
   // The share of a model on the GPU.
   lms: { '--gpu': { name: '--gpu-offload', only: /^(?:max|auto|off|[01](?:\.\d+)?)$/ } },
 };

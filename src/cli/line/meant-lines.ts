@@ -31,12 +31,18 @@ const FORMAT_NAMES = { safetensors: true, pt: true, pth: true, gguf: true, onnx:
 
 /** Switches of adapters, and of weights in 4 bits, in other tools. */
 const OF_LORA =
-  /(?:^| )--(?:(?:use[-_])?(?:lora|peft)|fine-?tune|sft|(?:for|finetuning[-_]type)[ =]lora)(?= |=|$)/i;
+  /(?:^| )--(?:(?:use[-_])?(?:q?lora|peft)|fine-?tune|sft|(?:for|adapter|(?:finetuning|train|fine[-_]tune)[-_]type)[ =]q?lora)(?= |=|$)/i;
 const IN_4_BITS = /(?:^| )--(?:(?:load[-_]in[-_])?4[-_]?bit|quantization[-_]bit[ =]4)(?= |=|$)/i;
+
+/** Numbers of adapters in other tools. */
+const OF_ADAPTERS = /(?:^| )--lora[-_](?:r|rank|alpha|dropout|target|target[-_]modules)(?= |=|$)/i;
 
 /** Words of a line about a training. */
 const OF_TRAINING =
   /^--(?:micro-batch|accumulation|optimizer|zero|recompute|global-batch|train-tokens|loss)\b|^--for=?training$|^training$/;
+
+/** Flags of a type of quantized weights, which stand beside the type of all others. */
+const OF_QUANTIZATION = /^(?:quant|load[-_]in|bits|q[-_]bits|w?bits)/i;
 
 /** A mixture of llama.cpp in words: the type, and its size. */
 const MIXTURE = /^(--dtype=)?(q\d_k)_[sml]$/i;
@@ -47,8 +53,8 @@ export const FALSE = /^(?:false|no|off|0)$/i;
 
 /** Lines with the meanings of a flag's name in other tools. The only one that keeps its value is a matter of spelling. */
 export function meantLines(typed: TypedLine, given: GivenFlag): MeantLine[] {
-  const qlora = asQlora(typed);
-  if (qlora) return [qlora];
+  const whole = asQlora(typed) ?? asFitOfAdapters(typed) ?? asReplicas(typed);
+  if (whole) return [whole];
   const meanings = typed.meanings
     .flagMeanings(given.name, typed.command.id)
     .filter(({ name }) => name !== given.name || `--${name}` !== given.written);
@@ -79,9 +85,9 @@ function asQlora(typed: TypedLine): MeantLine | undefined {
     const before = typed.words[at - 1] ?? '';
     const isValue =
       (TRUE.test(word) && IN_4_BITS.test(`${before} `)) ||
-      (/^(?:lora|4)$/i.test(word) &&
+      (/^(?:q?lora|4)$/i.test(word) &&
         [OF_LORA, IN_4_BITS].some((each) => each.test(`${before} ${word}`)));
-    const isPurpose = word === '--for' || (before === '--for' && word === 'lora');
+    const isPurpose = word === '--for' || (before === '--for' && /^q?lora$/i.test(word));
     const next = typed.words[at + 1] ?? '';
     const isName =
       word.startsWith('-') &&
@@ -90,6 +96,61 @@ function asQlora(typed: TypedLine): MeantLine | undefined {
   });
   return { ...typed.lineOf([...kept, '--for', 'qlora']), lead: 'did you mean --for?' };
 }
+
+/**
+ * The line of `fit` for a plan with adapters or weights in 4 bits on a GPU: the memory of a plan is that of all weights
+ * in training.
+ */
+function asFitOfAdapters(typed: TypedLine): MeantLine | undefined {
+  if (typed.command.id !== 'train-plan' || valueGiven(typed, 'gpu') === undefined) return undefined;
+  const line = typed.words.join(' ');
+  const isSwitched = OF_LORA.test(line);
+  if (!isSwitched && !IN_4_BITS.test(line) && !OF_ADAPTERS.test(line)) return undefined;
+  return {
+    words: [...fitOfPlan(typed), ...(isSwitched ? [] : ['--for', 'lora'])],
+    lead: 'minimind fit counts adapters:',
+    isOfTool: true,
+  };
+}
+
+/**
+ * The line with attention in replicas as in SGLang, where the tensor parallel size counts the GPUs of all replicas:
+ * sgl-project/sglang issue 8164.
+ */
+function asReplicas(typed: TypedLine): MeantLine | undefined {
+  const at = typed.words.findIndex((word) => /^--enable[-_]dp[-_]attention$/.test(word));
+  if (at < 0 || !Object.hasOwn(typed.command.flags, 'dp-attention')) return undefined;
+  const [shared, replicas] = ['tensor-parallel', 'dp-attention'].map((each) =>
+    givenFlag(typed, each),
+  );
+  const count = Number(replicas?.value ?? 1);
+  const share = Number(shared?.value ?? count) / count;
+  if (!Number.isInteger(share) || share < 1) return undefined;
+  const removed = [{ at, length: 1 }, shared, replicas].flatMap((each) =>
+    each === undefined ? [] : Array.from({ length: each.length }, (_, index) => each.at + index),
+  );
+  const written = [
+    ...(count > 1 ? ['--dp-attention', String(count)] : []),
+    ...(share > 1 ? ['--tensor-parallel', String(share)] : []),
+  ];
+  const kept = typed.words.filter((_, index) => !removed.includes(index));
+  return { ...typed.lineOf([...kept, ...written]), lead: 'did you mean --dp-attention?' };
+}
+
+/** Flags of a plan that `fit` calls otherwise in a training. */
+const IN_FIT: Readonly<Record<string, string>> = {
+  '--batch': '--micro-batch',
+  '--tokens': '--train-tokens',
+};
+
+/** The words of a plan as a line of `fit`. */
+export const fitOfPlan = (typed: TypedLine): readonly string[] => [
+  'fit',
+  ...typed.words.map((word) => {
+    const [name = ''] = word.split('=', 1);
+    return Object.hasOwn(IN_FIT, name) ? `${IN_FIT[name]}${word.slice(name.length)}` : word;
+  }),
+];
 
 /** Lines with a flag of another tool as one of this command. */
 export function linesOf(typed: TypedLine, meaning: FlagMeaning, given: GivenFlag): MeantLine[] {
@@ -156,6 +217,17 @@ export function linesOf(typed: TypedLine, meaning: FlagMeaning, given: GivenFlag
     return [{ ...typed.corrected(given.at, [`--${name}`, example]), lead, hasExample: true }];
   }
   const value = acceptedValue(flag, own);
+  const other = name === 'dtype' ? givenFlag(typed, 'dtype', given.at) : undefined;
+  if (value !== undefined && other && OF_QUANTIZATION.test(given.name)) {
+    // The type of the products beside the type of the quantized weights.
+    const words = typed.words.slice(other.at, other.at + other.length).join(' ');
+    const changed = typed.words
+      .with(given.at, length === 1 ? `--dtype=${value}` : '--dtype')
+      .map((word, index) => (length === 2 && index === given.at + 1 ? value : word))
+      .toSpliced(other.at, other.length);
+    const leftOut = [`${words} is the type beside ${given.written} ${own}`];
+    return [{ ...typed.lineOf(changed), lead, leftOut }];
+  }
   const gpus = name === 'gpu' && value !== undefined ? [value] : [];
   return value === undefined
     ? []
@@ -173,7 +245,19 @@ export function withoutFlag(
     written,
     ...(value === undefined ? typed.words.slice(at + 1, at + length) : [value]),
   ];
-  const reason = meaning === '<none>' ? 'has no counterpart here' : 'is not needed';
+  const name = written.replace(/^-+/, '');
+  const owner = typed.others.find(
+    ({ id, flags }) =>
+      id !== typed.command.id &&
+      [id, typed.command.id].every((each) => each === 'fit' || each === 'train-plan') &&
+      [{ name, isOfStep: false }, ...typed.meanings.flagMeanings(name, id)].some(
+        (each) => Object.hasOwn(flags, each.name) && !each.isOfStep,
+      ),
+  );
+  const without = owner
+    ? `is counted by minimind ${owner.id}, not here`
+    : 'has no counterpart here';
+  const reason = meaning === '<none>' ? without : 'is not needed';
   const line = typed.corrected(at, [], length);
   // llama-quantize --pure writes one type, which has a name of its own here.
   const isPure = typed.name === 'convert-checkpoint' && foldedName(written.slice(2)) === 'pure';
@@ -191,7 +275,8 @@ function asHubModel(
   length: number,
 ): MeantLine[] {
   const [, repository, type] = /^([\w.-]+\/[\w.-]+)(?::(\w+))?$/.exec(value ?? '') ?? [];
-  if (repository === undefined) return [];
+  // Our own names of models, which a program of the hub would not find.
+  if (repository === undefined) return asArgument(typed, 'model', value, at, length);
   const hasType = Object.hasOwn(typed.command.flags, 'dtype') && !typed.given.has('dtype');
   if (type !== undefined && !hasType) return [];
   const flag = type === undefined ? [] : ['--dtype', type];
@@ -234,6 +319,9 @@ function inTokens(
   return [{ ...typed.corrected(at, [`--${name}`, String(tokens)], length), lead }];
 }
 
+/** Flags that share one replica of a model among GPUs: the GPUs of one product work on the same sequences. */
+const OF_A_REPLICA = ['tensor-parallel', 'pipeline-parallel', 'context-parallel'] as const;
+
 /** The line with the sequences of a step on all GPUs as a number of steps that add up, or as those of one GPU. */
 function perStep(
   typed: TypedLine,
@@ -242,23 +330,48 @@ function perStep(
   at: number,
   length: number,
 ): MeantLine[] {
-  const gpus = Number(valueGiven(typed, 'gpus') ?? 1);
-  const batch = Number(valueGiven(typed, 'batch') ?? 0);
-  const share = Number(own) / gpus;
   if (!Object.hasOwn(typed.command.flags, name)) return [];
-  const written = batch > 0 ? [`--${name}`, String(share / batch)] : ['--batch', String(share)];
-  const isWhole = Number.isInteger(Number(written[1])) && share > 0;
+  const [, machine] = /^(\d+)x/i.exec(valueGiven(typed, 'gpu') ?? '') ?? [];
+  const gpus = Number(valueGiven(typed, 'gpus') ?? machine ?? 1);
+  const shared = OF_A_REPLICA.map((each) => Number(valueGiven(typed, each) ?? 1));
+  const share = (Number(own) * shared.reduce((all, each) => all * each, 1)) / gpus;
+  const batch = valueGiven(typed, 'batch');
+  const added = valueGiven(typed, name);
+  // Without a number of steps that add up, the default of a plan multiplies the sequences.
+  const alone = added === undefined ? [`--${name}`, '1'] : [];
+  const count = share / Number(batch ?? added ?? 1);
+  if (!Number.isInteger(count) || count <= 0 || (batch !== undefined && added !== undefined)) {
+    return [];
+  }
+  const written =
+    batch === undefined ? ['--batch', String(count), ...alone] : [`--${name}`, String(count)];
   const lead = `${own} sequences in a step:`;
-  return isWhole ? [{ ...typed.corrected(at, written, length), lead }] : [];
+  return [{ ...typed.corrected(at, written, length), lead }];
 }
 
-/** The value of a flag in the line, by any name of the flag. */
-function valueGiven(typed: TypedLine, flag: string): string | undefined {
+/** The value of a flag in the line, by any name that means this flag in the command. */
+export const valueGiven = (typed: TypedLine, flag: string): string | undefined =>
+  givenFlag(typed, flag)?.value;
+
+interface PlacedFlag {
+  readonly at: number;
+  readonly value: string | undefined;
+  /** Number of its words. */
+  readonly length: number;
+}
+
+function givenFlag(typed: TypedLine, flag: string, except?: number): PlacedFlag | undefined {
   for (const [at, word] of typed.words.entries()) {
+    if (at === except) continue;
     const [, name, inline] = /^--?([a-z][\w.-]*)(?:=(.*))?$/i.exec(word) ?? [];
     if (name === undefined) continue;
-    const [first] = typed.meanings.flagMeanings(name, typed.command.id);
-    if (name === flag || first?.name === flag) return inline ?? typed.words[at + 1];
+    const meanings = typed.meanings
+      .flagMeanings(name, typed.command.id)
+      .flatMap((each) => (each.isOfStep ? [] : [each.name]));
+    const own = meanings.find((each) => Object.hasOwn(typed.command.flags, each)) ?? meanings[0];
+    const meant = typed.isFlag(`--${name}`) ? name : (own ?? '');
+    if (foldedName(meant) !== foldedName(flag)) continue;
+    return { at, value: inline ?? typed.words[at + 1], length: inline === undefined ? 2 : 1 };
   }
   return undefined;
 }

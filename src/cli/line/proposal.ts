@@ -118,7 +118,7 @@ async function checked(line: MeantLine, search: Search): Promise<Corrected | und
           isSpelling: (line.isSpelling && next.isSpelling) ?? false,
           hasExample: (line.hasExample || next.hasExample) ?? false,
           // Another command has other flags, which are the user's.
-          isOfTool: next.words[0] === line.words[0] && Boolean(line.isOfTool || next.isOfTool),
+          isOfTool: Boolean(next.isOfTool || (line.isOfTool && next.words[0] === line.words[0])),
           ...joinedNotes(line, next),
         },
         search,

@@ -5,7 +5,14 @@ import { quote } from '../../config/quote.js';
 import { foldedName } from '../foreign/spellings.js';
 import { exampleOf } from './flag-example.js';
 import type { LineMistake, MeantLine } from './line-mistake.js';
-import { type GivenFlag, linesOf, meantLines, withoutFlag } from './meant-lines.js';
+import {
+  fitOfPlan,
+  type GivenFlag,
+  linesOf,
+  meantLines,
+  valueGiven,
+  withoutFlag,
+} from './meant-lines.js';
 import { MODEL_ARGUMENTS, spaced, type TypedLine } from './typed-line.js';
 
 /** Commands that answer about one model, which a flag of one of them is for. */
@@ -20,13 +27,18 @@ export function unknownFlag(typed: TypedLine, word: string, at: number): LineMis
   const name = written.replace(/^-+/, '');
   const value = inline.length > 0 ? inline.join('=') : undefined;
   const given = { at, value, name, written };
+  // A plan names the memory of its GPUs, which a flag that it leaves out would change.
+  const isCounted = typed.command.id === 'train-plan' && valueGiven(typed, 'gpu') !== undefined;
+  const elsewhere = ofOtherCommands(typed, name);
+  // A flag of another command is no key of a config.
   const lines = [
     ...meantLines(typed, given).map((line) => ({ ...line, isOfTool: true })),
     ...withoutNo(typed, name, at),
     ...similarFlags(typed, given),
-    ...asSetting(typed, given),
+    ...(elsewhere.length > 0 ? [] : asSetting(typed, given)),
+    ...(isCounted ? elsewhere : []),
     ...leftOut(typed, given),
-    ...ofOtherCommands(typed, name),
+    ...(isCounted ? [] : elsewhere),
   ];
   const owners = typed.others
     .filter(({ flags }) => Object.hasOwn(flags, name))
@@ -96,6 +108,9 @@ function asSetting(typed: TypedLine, { at, name, value }: GivenFlag): MeantLine[
   if (!Object.hasOwn(flags, 'set') || !isOfModel || key === undefined) return [];
   const next = typed.isValueMissing(at + 1) ? undefined : typed.words[at + 1];
   const isNext = value === undefined && next !== undefined && SETTING.test(next);
+  // A word that is neither a value of a key nor an argument is the value of something else.
+  const isOther = value === undefined && !isNext && !(next ?? '-').startsWith('-');
+  if (isOther && typed.isLooseValue(at + 1)) return [];
   const given = value ?? (isNext ? next : 'true');
   if (!SETTING.test(given)) return [];
   return typed.meanings.keysNamed(key.toLowerCase().replaceAll('-', '_')).map((each) => ({
@@ -118,8 +133,13 @@ function leftOut(typed: TypedLine, given: GivenFlag): MeantLine[] {
   const isOurs = typed.others.some(({ flags }) => Object.hasOwn(flags, given.name));
   const hasCounterpart = typed.meanings
     .flagMeanings(given.name, typed.command.id)
-    .some(({ name }) => Object.hasOwn(typed.command.flags, name));
-  if ((isOurs && !typed.isOfTool) || hasCounterpart) return [];
+    .some(
+      ({ name }) =>
+        Object.hasOwn(typed.command.flags, name) || name === '<hub>' || name === '<model>',
+    );
+  // A GPU asks for another command.
+  const isAsked = given.name === 'gpu' && !ABOUT_A_MODEL.includes(typed.command.id);
+  if ((isOurs && !typed.isOfTool) || hasCounterpart || isAsked) return [];
   const length = given.value === undefined && typed.isLooseValue(given.at + 1) ? 2 : 1;
   return [withoutFlag(typed, given, '<none>', length)];
 }
@@ -134,9 +154,21 @@ function ofOtherCommands(typed: TypedLine, name: string): MeantLine[] {
   return typed.others
     .filter(({ id }) => ABOUT_A_MODEL.includes(id) && id !== typed.command.id)
     .filter(({ id, flags }) => namesIn(id).some((each) => Object.hasOwn(flags, each)))
-    .map(({ id }) => ({
-      words: [id, ...typed.words],
-      lead: `minimind ${id} has this flag:`,
-      isElsewhere: true,
-    }));
+    .flatMap(({ id }) => {
+      const isPlan = id === 'fit' && typed.command.id === 'train-plan';
+      const moved = isPlan ? fitOfPlan(typed) : [id, ...typed.words];
+      // Its question is the memory of a training, unless its flags are those of serving.
+      const isAsked = !isPlan || typed.words.some((word) => /^--for(?:=|$)/.test(word));
+      const lines = isAsked
+        ? [moved]
+        : [
+            [...moved, '--for', 'training'],
+            [id, ...typed.words],
+          ];
+      return lines.map((words) => ({
+        words,
+        lead: `minimind ${id} has this flag:`,
+        isElsewhere: true,
+      }));
+    });
 }

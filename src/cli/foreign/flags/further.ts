@@ -1,11 +1,21 @@
 /** Flags of serving programs, launchers and fine-tuning programs that come before the others. */
 import type { FlagRow } from './flag-row.js';
 
+/** A rule of llama.cpp for the experts of all layers and all three matrices: without a layer, and without a choice. */
+const ALL_EXPERTS = String.raw`^(?:blk|ffn|weight|\\d|\((?:(?:gate|up|down)\|?){3}\)|[\\.*+^$_])*exps(?:weight|[\\.*+^$_])*=cpu$`;
+
 /** Rows that come first. */
 export const FURTHER_FLAGS: readonly FlagRow[] = [
   ['rank@fit', 'lora-r,lora-rank', ['peft', 'axolotl', 'llama-factory', 'litgpt']],
   ['targets@fit', 'lora-target-modules,lora-target,target-modules', ['peft', 'llama-factory']],
-  ['cpu-experts=all', 'ot=~exps.*=cpu,override-tensor=~exps.*=cpu', ['llama.cpp']],
+  ...['ot', 'override-tensor'].map(
+    (name): FlagRow => ['cpu-experts=all', `${name}=~${ALL_EXPERTS}`, ['llama.cpp']],
+  ),
+  [
+    'training-config@train-plan|fit',
+    'deepspeed-config,deepspeed-config-file,config-file',
+    ['deepspeed', 'accelerate'],
+  ],
   [
     'offload=optimizer',
     'offload-optimizer=cpu,offload-optimizer,offload-optimizer-device=cpu,optimizer-cpu-offload,zero-offload',

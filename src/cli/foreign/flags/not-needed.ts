@@ -71,8 +71,8 @@ export const NOT_NEEDED: readonly FlagRow[] = [
   // A plan of steps and rates is the same with them.
   [
     '@train-plan',
-    'optim=,optimizer=,bf16,fp16,dtype=,torch-dtype=,flash-attention,flash-attn,attn-implementation=,' +
-      'mixed-precision=,tf32,dropout=,load-in-4bit,load-in-8bit',
+    'optim=~^adamw,optimizer=~^adamw,bf16,fp16,' +
+      'dtype=,torch-dtype=,flash-attention,flash-attn,attn-implementation=,mixed-precision=,tf32,dropout=',
     ['transformers', 'axolotl', 'llama-factory', 'nanogpt'],
   ],
   [
@@ -82,7 +82,7 @@ export const NOT_NEEDED: readonly FlagRow[] = [
   ],
   [
     '',
-    'library-name=,access-token=,main-process-port=,main-process-ip=,machine-rank=,dynamo-backend=,multi-gpu,config-file=,same-network,use-deepspeed,deepspeed-config-file=,fsdp-auto-wrap-policy=,fsdp-transformer-layer-cls-to-wrap=,fsdp-version=,fsdp-state-dict-type=,fsdp-backward-prefetch=,fsdp-use-orig-params,fsdp-cpu-ram-efficient-loading,gradient-clipping=,downcast-bf16',
+    'library-name=,access-token=,main-process-port=,main-process-ip=,machine-rank=,dynamo-backend=,multi-gpu,same-network,use-deepspeed,fsdp-auto-wrap-policy=,fsdp-transformer-layer-cls-to-wrap=,fsdp-version=,fsdp-state-dict-type=,fsdp-backward-prefetch=,fsdp-use-orig-params,fsdp-cpu-ram-efficient-loading,gradient-clipping=,downcast-bf16',
     ['accelerate'],
   ],
   [
@@ -92,7 +92,7 @@ export const NOT_NEEDED: readonly FlagRow[] = [
   ],
   [
     '',
-    'hostfile=,include=,exclude=,deepspeed-config=,overlap-comm,contiguous-gradients,reduce-bucket-size=,allgather-bucket-size=,reduce-scatter,round-robin-gradients,stage3-prefetch-bucket-size=,stage3-param-persistence-threshold=,stage3-max-live-parameters=,stage3-gather-16bit-weights-on-model-save,stage3-gather-fp16-weights-on-model-save,steps-per-print=,wall-clock-breakdown,tag=',
+    'hostfile=,include=,exclude=,overlap-comm,contiguous-gradients,reduce-bucket-size=,allgather-bucket-size=,reduce-scatter,round-robin-gradients,stage3-prefetch-bucket-size=,stage3-param-persistence-threshold=,stage3-max-live-parameters=,stage3-gather-16bit-weights-on-model-save,stage3-gather-fp16-weights-on-model-save,steps-per-print=,wall-clock-breakdown,tag=',
     ['deepspeed'],
   ],
   [
@@ -107,7 +107,7 @@ export const NOT_NEEDED: readonly FlagRow[] = [
   ],
   [
     '',
-    'template=,preprocessing-num-workers=,plot-loss,overwrite-cache,finetuning-type=,export-legacy-format,export-device=,export-hub-model-id=,infer-backend=,stage=~^(?:sft|pt|rm|ppo|dpo|kto)$,dataset-dir=,media-dir=,upcast-layernorm',
+    'template=,preprocessing-num-workers=,plot-loss,overwrite-cache,finetuning-type=~^(?:full|freeze)$,export-legacy-format,export-device=,export-hub-model-id=,infer-backend=,stage=~^(?:sft|pt|rm|ppo|dpo|kto)$,dataset-dir=,media-dir=,upcast-layernorm',
     ['llama-factory'],
   ],
   ['', 'save-model,save-method=,push-model,push-gguf,hub-path=,save-gguf', ['unsloth']],

@@ -26,7 +26,7 @@ export const WITHOUT_COUNTERPART: readonly FlagRow[] = [
     'cpu-offload-gb=,swap-space=,max-num-batched-tokens=,num-gpu-blocks-override=,' +
       'enable-prefix-caching,no-enable-prefix-caching,' +
       'data-parallel-size-local=,' +
-      'enable-lora,max-loras=,max-lora-rank=,lora-modules=,speculative-config=,num-lookahead-slots=,' +
+      'enable-lora,max-loras=,max-lora-rank=,lora-modules=,num-lookahead-slots=,' +
       'max-num-partial-prefills=,long-prefill-token-threshold=,hf-overrides=,rope-theta=,limit-mm-per-prompt=,' +
       'max-seq-len-to-capture=,kv-transfer-config=,kv-offloading-size=,cpu-offload=,' +
       'quantization-param-path=,calculate-kv-scales,num-scheduler-steps=,max-logprobs=',
@@ -34,7 +34,7 @@ export const WITHOUT_COUNTERPART: readonly FlagRow[] = [
   ],
   [
     '<none>',
-    'chunked-prefill-size=,max-prefill-tokens=,enable-dp-attention,' +
+    'chunked-prefill-size=,max-prefill-tokens=,' +
       'speculative-algorithm=,speculative-algo=,speculative-num-steps=,speculative-eagle-topk=,page-size=,' +
       'schedule-conservativeness=,cuda-graph-max-bs=,disable-radix-cache,enable-mixed-chunk,nnodes,max-queued-requests=,' +
       'enable-hierarchical-cache,hicache-ratio=,moe-a2a-backend=',
@@ -77,6 +77,12 @@ export const WITHOUT_COUNTERPART: readonly FlagRow[] = [
       'max-samples=,max-train-samples=,packed,dataset-packed=,neat-packing,mask-history,train-on-inputs,val-size=,' +
       'early-stopping-patience=',
     ['axolotl', 'llama-factory', 'torchtune'],
+  ],
+  // The memory of a plan is that of AdamW on all weights.
+  [
+    '<none>@train-plan',
+    'optim=~^(?!adamw(?:_torch)?(?:_fused)?$),optimizer=~^(?!adamw(?:_torch)?(?:_fused)?$),load-in-4bit,load-in-8bit,quantization-bit=,finetuning-type=~lora',
+    ['transformers', 'axolotl', 'llama-factory'],
   ],
   [
     '<none>@evaluate|generate|quick-test',
