@@ -127,6 +127,7 @@ function checkConfigAlone(typed: TypedLine): void {
 /** Refuses `-o model.onnx` if the file is meant for `--save` or OUT: `--output` is the file of the answer. */
 export function checkAnswerFile(typed: TypedLine): void {
   const at = typed.given.get('output');
+  refuseFormatAsFile(typed, at);
   const isSaved = Object.hasOwn(typed.command.flags, 'save');
   const isArgument = Object.keys(typed.command.args)[typed.arguments.length] === 'out';
   if (at === undefined || !(isSaved || isArgument)) return;
@@ -149,6 +150,19 @@ export function checkAnswerFile(typed: TypedLine): void {
       { ...(isSaved ? asFlag() : asArgument()), isSpelling: isArgument && !isSaved },
     ],
   );
+}
+
+/** Refuses `--output json`, which would write the answer as it is into a file of that name. */
+function refuseFormatAsFile(typed: TypedLine, at: number | undefined): void {
+  const { options = [] } = (typed.command.flags.format ?? {}) as { options?: readonly string[] };
+  const word = typed.words[at ?? -1] ?? '';
+  const isAlone = /^(?:-o|--output)$/.test(word);
+  const file = isAlone ? typed.words[(at ?? 0) + 1] : word.replace(/^(?:-o|--output)=?/, '');
+  const format = file?.toLowerCase() ?? '';
+  if (at === undefined || !options.includes(format) || typed.given.has('format')) return;
+  throw typed.mistake(`--output: expected a file, found the format ${quote(file ?? '')}`, [
+    typed.corrected(at, ['--format', format], isAlone ? 2 : 1),
+  ]);
 }
 
 /** The line of a conversion, for a graph that is to be written as a checkpoint. */
