@@ -42,4 +42,46 @@ const CARDS: readonly (readonly [line: string, right: Right])[] = [
   ],
 ];
 
-export const SENTENCE_GUESSES: readonly Guess[] = [...SENTENCES, ...CARDS];
+const STARTS: readonly (readonly [line: string, right: Right])[] = [
+  ['hf download Qwen/Qwen3-8B --local-dir q', says(['hf download Qwen/Qwen3-8B'], ['Qwen3-8B-q'])],
+  ['./minimind profile my.yaml', is('profile my.yaml')],
+  [
+    'torchrun --nproc_per_node=8 --nnodes=1:4 train.py my.yaml --gpu h100',
+    says(['--nnodes=1:4 is no number: write minimind train-plan my.yaml --gpu h100 --gpus 8']),
+  ],
+  [
+    'torchrun --nproc_per_node=gpu train.py my.yaml --gpu h100',
+    says(['--nproc_per_node=gpu is no number: write minimind train-plan my.yaml --gpu h100']),
+  ],
+  [
+    'deepspeed --num_nodes=2 train.py my.yaml --gpu h100',
+    says(['2 machines without a number of GPUs: write minimind train-plan my.yaml --gpu h100']),
+  ],
+  [
+    'deepspeed --include localhost:0,1 train.py my.yaml --gpu h100',
+    is('train-plan my.yaml --gpu h100 --gpus 2'),
+  ],
+  [
+    'CUDA_VISIBLE_DEVICES=0,1 python train.py my.yaml --gpu h100',
+    is('train-plan my.yaml --gpu h100 --gpus 2'),
+  ],
+  ['OLLAMA_CONTEXT_LENGTH=32768 ollama serve --gpu 4090', is('fit --gpu 4090 --context 32768')],
+  ['quick_test hf --seqlen 32', is('quick-test hf --context 32')],
+  [
+    'python train.py config/train_gpt2.py --batch_size=12 --n_layer=12',
+    says(['minimind train-plan --help'], ['minimind2-small']),
+  ],
+  ['python -m minimind profile my.yaml', is('profile my.yaml')],
+  ['--gpu 4090 fit qwen3-8b', is('fit qwen3-8b --gpu 4090')],
+  ['--context 4096 profile qwen3-8b', is('profile qwen3-8b --context 4096')],
+  ['npx minimind@latest profile my.yaml', is('profile my.yaml')],
+  ['npm exec minimind -- profile my.yaml', is('profile my.yaml')],
+  ['npx', says(['found "npx" alone'])],
+  ['minimind', says(['found "minimind" alone'])],
+  ['python', says(['found "python"'], ['the script'])],
+  ['help help', 'as it is'],
+  ['tune run foo_bar', says(['found "tune"'], ['found "train"'])],
+  ['profile my.yaml --output json', is('profile my.yaml --format json')],
+];
+
+export const SENTENCE_GUESSES: readonly Guess[] = [...SENTENCES, ...CARDS, ...STARTS];
