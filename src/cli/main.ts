@@ -52,7 +52,7 @@ export async function runCommandLine(
   load: Load = {},
 ): Promise<void> {
   let words = withFields(argv).map((word) => (HELP_WORDS.has(word) ? '-h' : word));
-  if (words[0] === 'help') words = [...words.slice(1), '--help'];
+  if (words[0] === 'help') words = [...words.slice(words[1] === 'help' ? 2 : 1), '--help'];
   beginInputs();
   beginMounts();
   let config: Config | undefined;
@@ -324,6 +324,12 @@ async function unknownCommand(
   if (other !== undefined) return other;
   const typed = written.length > 1 ? words : programWords(words);
   const text = typed === words ? written.join(' ') : (typed[0] ?? '');
+  const hyphenated = text.replaceAll('_', '-');
+  if (written.length === 1 && words.length > 1 && config.findCommand(hyphenated)) {
+    return new LineMistake(`expected a command, found ${quote(text)}`, [
+      { words: [hyphenated, ...words.slice(1)], isSpelling: true },
+    ]);
+  }
   const script = isVerb(text) || isProgram(typed) ? undefined : scriptIn(words);
   if (script !== undefined) return scriptError('a command', script);
   const rest = typed.slice(written.length);
@@ -367,8 +373,9 @@ async function otherStart(
   config: Config,
 ): Promise<UserError | undefined> {
   const [first = ''] = words;
-  const at = words.findIndex((word) => config.findCommand(word) ?? config.findTopic(word));
-  if (at > 0 && words.slice(0, at).every((word) => isSwitch(word, config))) {
+  const at = flagsBefore(words, config);
+  const own = words[at] ?? '';
+  if (at > 0 && (config.findCommand(own) ?? config.findTopic(own))) {
     const meant = [...words.slice(at), ...words.slice(0, at)];
     return new LineMistake(`expected a command, found ${quote(first)}`, [
       { words: meant, isSpelling: true },
@@ -378,30 +385,70 @@ async function otherStart(
   const started = startedLine(words);
   if (started === undefined) return undefined;
   const [command = '', ...rest] = started.words;
+  const { leftOut = [] } = started;
+  if (command === '') {
+    return usageError(
+      `expected a command, found ${quote(words.join(' '))} alone`,
+      'minimind --help lists the commands',
+    );
+  }
   const isCommand = config.findCommand(command) !== undefined;
   if (started.script === undefined) {
-    if (!isCommand) return unknownCommand([command], started.words, config);
+    if (!isCommand) {
+      const error = await unknownCommand([command], started.words, config);
+      if (words.includes(command) || !(error instanceof LineMistake)) return error;
+      // The word is not one of the user's: `tune run` has recipes.
+      const message = `expected a command, found ${quote(first)}`;
+      return new LineMistake(message, error.lines, error.advice);
+    }
     return new LineMistake(`expected a command, found ${quote(first)}`, [
-      { words: started.words, isSpelling: first !== 'tune', isOfTool: true },
+      {
+        words: started.words,
+        isSpelling: first !== 'tune' && leftOut.length === 0,
+        isOfTool: true,
+        leftOut,
+      },
     ]);
   }
   // A script of our projects without a model of the user has an example of its own.
   const { scriptError } = await import('./line/scripts.js');
   const { verbLines } = await import('./foreign/meanings.js');
   const isNamed = await Promise.all(rest.map((word) => isPresent(word.replace(/^--[\w-]+=/, ''))));
-  if (!isNamed.includes(true)) return undefined;
   const { message, suggestion } = scriptError('a command', started.script);
   const verbs = verbLines(command, { words: rest, isSwitch: (word) => isSwitch(word, config) });
+  if (!isNamed.includes(true)) {
+    // Arguments of the user name another model than the example.
+    const [verb = isCommand ? command : undefined] = verbs[0] ?? [];
+    const hasArgument = rest.length > 0 && !rest[0]?.startsWith('-');
+    return hasArgument && verb !== undefined
+      ? usageError(message, `name a config or a preset, as minimind ${verb} --help shows`)
+      : undefined;
+  }
   const lines = isCommand ? [[...started.words], ...verbs] : verbs;
   return new LineMistake(
     message,
     lines.map((meant) => ({
       words: meant,
       isOfTool: true,
+      leftOut,
       lead: `did you mean ${commandIn(meant, config)}?`,
     })),
     { otherwise: suggestion },
   );
+}
+
+/** Number of words at the beginning that are flags of ours, with their values. */
+function flagsBefore(words: readonly string[], config: Config): number {
+  let at = 0;
+  while (words[at]?.startsWith('-')) {
+    const word = words[at] ?? '';
+    const name = word.replace(/^--|=.*$/gs, '').replaceAll('_', '-');
+    if (isSwitch(word, config)) at += 1;
+    else if (config.commands.some(({ flags }) => Object.hasOwn(flags, name))) {
+      at += word.includes('=') ? 1 : 2;
+    } else return 0;
+  }
+  return at;
 }
 
 /** Whether a flag is a switch of every command that has it. */

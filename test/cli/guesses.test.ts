@@ -7,6 +7,7 @@ import type { Run } from '../run-cli.js';
 import { runHere } from '../run-here.js';
 import { GUESSES, type Right } from './guesses.js';
 import { HABIT_GUESSES } from './habit-guesses.js';
+import { SENTENCE_GUESSES } from './sentence-guesses.js';
 import { TOOL_GUESSES } from './tool-guesses.js';
 import { userFolder, wordsOf } from './user-folder.js';
 
@@ -81,11 +82,20 @@ describe('a first guess', () => {
     expect({ code, stderr: code === 0 ? '' : stderr }).toEqual({ code: 0, stderr: '' });
   });
 
-  it.each([...GUESSES, ...TOOL_GUESSES, ...HABIT_GUESSES])(
+  it.each([...GUESSES, ...TOOL_GUESSES, ...HABIT_GUESSES, ...SENTENCE_GUESSES])(
     'is understood: minimind %s',
     async (line, right) => {
       const run = await runHere(wordsOf(line), { cwd: folder });
       expect(fault(right, run)).toBeUndefined();
+    },
+  );
+
+  // A line that is proposed runs when it is pasted.
+  it.each(SENTENCE_GUESSES.flatMap(([, right]) => (Array.isArray(right) ? [[right[0]]] : [])))(
+    'runs: minimind %s',
+    async (right) => {
+      const { code, stderr } = await runHere(wordsOf(right), { cwd: other });
+      expect({ code, stderr: code === 0 ? '' : stderr }).toEqual({ code: 0, stderr: '' });
     },
   );
 });

@@ -9,7 +9,22 @@ export interface StartedLine {
   readonly words: readonly string[];
   /** The script that it runs, as it was written. */
   readonly script?: string | undefined;
+  /** Words of the launchers that are not in the line, with the reason. */
+  readonly leftOut?: readonly string[];
 }
+
+/** Lists of the GPUs that a program sees, one number or name for each. */
+const VISIBLE = /^(?:CUDA|HIP|ROCR)_VISIBLE_DEVICES$/;
+
+/** Variables of programs that are flags of others: ollama docs/faq.mdx. */
+const VARIABLES: Readonly<Record<string, string>> = {
+  OLLAMA_NUM_PARALLEL: '--num-parallel',
+  OLLAMA_KV_CACHE_TYPE: '--kv-cache-type',
+  OLLAMA_CONTEXT_LENGTH: '--context-length',
+};
+
+/** This program by its package or its file: `minimind@latest`, `./minimind`. */
+const OURS = /^(?:.*[/\\])?minimind(?:@[\w.-]+)?$/;
 
 /** Words before another program, which change nothing in its answer. */
 const BEFORE: Readonly<Record<string, readonly string[]>> = {
@@ -58,8 +73,25 @@ const isAssignment = (word: string) => /^[A-Z][A-Z0-9_]*=/.test(word);
  */
 export function startedLine(words: readonly string[]): StartedLine | undefined {
   const rest = withoutPrefix(words);
+  const line = lineFrom(rest, rest.length < words.length);
+  if (line === undefined) return undefined;
+  const flags = words.slice(0, words.length - rest.length).flatMap(flagOfVariable);
+  const isCounted = flags[0] === '--gpus' && line.words.some((word) => /^--gpus(?:=|$)/.test(word));
+  return { ...line, words: [...line.words, ...flags.slice(isCounted ? 2 : 0)] };
+}
+
+/** A variable before a program as the flag that says the same. */
+function flagOfVariable(word: string): string[] {
+  const [name = '', value = ''] = isAssignment(word) ? word.split(/=(.*)/s) : [];
+  const gpus = VISIBLE.test(name) ? value.split(',').length : 0;
+  if (gpus > 1) return ['--gpus', String(gpus)];
+  const flag = Object.hasOwn(VARIABLES, name) ? VARIABLES[name] : undefined;
+  return flag === undefined || value === '' ? [] : [flag, value];
+}
+
+function lineFrom(rest: readonly string[], hasPrefix: boolean): StartedLine | undefined {
   const [first = ''] = rest;
-  if (rest.length < words.length && !isStarter(rest)) return { words: rest };
+  if (hasPrefix && !isStarter(rest)) return { words: rest };
   if (PYTHON.test(first.toLowerCase())) return fromPython(rest.slice(1));
   const launcher = launcherOf(rest);
   if (launcher !== undefined) return fromLauncher(launcher[0] ?? '', rest.slice(launcher.length));
@@ -71,9 +103,10 @@ export function startedLine(words: readonly string[]): StartedLine | undefined {
 function withoutPrefix(words: readonly string[]): readonly string[] {
   const [first = '', next = '', ...rest] = words;
   if (isAssignment(first)) return withoutPrefix(words.slice(1));
-  if (first === 'minimind' || first === '--yes' || first === '-y') {
-    return withoutPrefix(words.slice(1));
-  }
+  // A folder of this name alone is a model.
+  const isOurs = OURS.test(first) && (first === 'minimind' || words.length > 1);
+  if (isOurs) return words.slice(next === 'minimind' || next === '--' ? 2 : 1);
+  if (/^(?:--yes|-y|--)$/.test(first)) return withoutPrefix(words.slice(1));
   if (!Object.hasOwn(BEFORE, first)) return words;
   const own = BEFORE[first] ?? [];
   return withoutPrefix(own.includes(next) ? rest : words.slice(1));
@@ -105,6 +138,7 @@ function fromPython(words: readonly string[]): StartedLine | undefined {
     return { words: [stemOf(word), ...withoutDashes(words.slice(at + 1))], script: word };
   }
   const [module = '', ...rest] = words.slice(at + 1);
+  if (module === 'minimind') return { words: rest };
   const launcher = LAUNCHER_MODULES[module];
   if (launcher !== undefined) return fromLauncher(launcher, rest);
   return { words: [...moduleWords(module), ...withoutDashes(rest)], script: moduleFile(module) };
@@ -125,6 +159,7 @@ const withoutDashes = (words: readonly string[]) => words.filter((word) => word 
 
 function fromLauncher(launcher: string, words: readonly string[]): StartedLine | undefined {
   const flags: string[] = [];
+  const leftOut: string[] = [];
   let [perMachine, machines, all] = [0, 1, 0];
   for (let at = 0; at < words.length; at++) {
     const word = words[at] ?? '';
@@ -145,8 +180,12 @@ function fromLauncher(launcher: string, words: readonly string[]): StartedLine |
     const hasNext = !SWITCHES.test(name) && !/^-|\.py$/.test(next) && next !== '';
     const value = inline ?? (hasNext ? next : undefined);
     if (inline === undefined && hasNext) at++;
-    const count = Number(value);
-    if (PER_MACHINE.test(name)) perMachine = count;
+    const count = /^include$/.test(name) ? includedGpus(value ?? '') : Number(value);
+    const isCount = [PER_MACHINE, MACHINES, IN_ALL, /^include$/].some((each) => each.test(name));
+    if (isCount && !(count > 0))
+      leftOut.push(`${word}${inline === undefined ? ` ${value ?? ''}` : ''} is no number`);
+    else if (name === 'include') all = count;
+    else if (PER_MACHINE.test(name)) perMachine = count;
     else if (MACHINES.test(name)) machines = count;
     else if (IN_ALL.test(name)) all = count;
     else flags.push(written, ...(value === undefined ? [] : [value]));
@@ -156,7 +195,16 @@ function fromLauncher(launcher: string, words: readonly string[]): StartedLine |
   /** The line with the arguments of the script, the GPUs of all machines, and the launcher's other flags. */
   function withFlags(line: StartedLine, rest: readonly string[]): StartedLine {
     const gpus = all || perMachine * machines;
+    if (gpus === 0 && machines > 1) leftOut.push(`${machines} machines without a number of GPUs`);
     const counted = gpus > 1 ? ['--gpus', String(gpus)] : [];
-    return { ...line, words: [...line.words, ...withoutDashes(rest), ...counted, ...flags] };
+    const words = [...line.words, ...withoutDashes(rest), ...counted, ...flags];
+    return { ...line, words, leftOut };
   }
 }
+
+/** GPUs of `--include localhost:0,1@worker-2:0`; NaN where a machine has no list: deepspeed/launcher/runner.py. */
+const includedGpus = (text: string): number =>
+  text
+    .split('@')
+    .map((machine) => /^[^:]+:(\d+(?:,\d+)*)$/.exec(machine)?.[1]?.split(',').length ?? Number.NaN)
+    .reduce((sum, count) => sum + count, 0);

@@ -87,7 +87,10 @@ export function commandAdvice(word: string, rest: readonly string[]): string | u
   if (OF_A_STORE.has(command))
     return 'minimind has no store of models: it reads files, folders and hf:ORG/NAME';
   if (!DOWNLOADS.has(command)) return undefined;
-  const given = words.filter((each) => !each.startsWith('-'));
+  const plain = words.filter((each) => !each.startsWith('-'));
+  const apart = plain.filter((each) => !/^--[\w-]+$/.test(words[words.indexOf(each) - 1] ?? ''));
+  // A name can be written in two words; the value of a flag is none of them.
+  const given = apart.length > 0 ? apart : plain;
   const repository = hubRepository(given.join('-')) ?? hubRepository(given[0] ?? '');
   if (repository === undefined) return 'a model of the hub is read as hf:ORG/NAME';
   return `write ${downloadLine(repository)}, or read its config as hf:${repository}`;

@@ -1,11 +1,17 @@
 /** Checks the arguments of a line, and the file of its answer. */
 import fs from 'node:fs';
 import { usageError } from '../../base/errors.js';
-import { parseDtype } from '../../base/tensor/dtype.js';
 import { counted } from '../../base/text/words.js';
 import { quote } from '../../config/quote.js';
+import {
+  asFlag,
+  asFurtherValue,
+  isSaying,
+  KINDS,
+  memoryAdvice,
+  withWholeCard,
+} from './extra-words.js';
 import { type MeantLine, pasteable } from './line-mistake.js';
-import type { Option } from './meant-lines.js';
 import { MODEL_ARGUMENTS, type TypedLine } from './typed-line.js';
 
 /** Endings of artifacts: configs, graphs and tensors. */
@@ -17,55 +23,14 @@ const ANSWER_ENDING = /\.(?:json|csv|md|markdown|txt|log|html|svg|sh|sbatch|ya?m
 /** Words of a sentence, which say nothing beside its arguments. */
 const FILLER = /^(?:on|an?|the|for|to|into|vs\.?|versus|with|and|in|as|from|against|of|using)$/i;
 
-const KINDS = {
-  type: /^(?:q\d_(?:k(?:_[sml])?|[01])|b?f16|f32)$/i,
-  count: /^~?\d[\d_,.]*\s*(?:[kmbt]|e\d+)?$/i,
-  data: /\.(?:jsonl|json|txt|csv|parquet)$/i,
-  config: /\.ya?ml$/i,
-  onnx: /\.onnx$/i,
-  checkpoint: /\.(?:gguf|safetensors|pt)$/i,
-  few: /^\d{1,3}$/,
-  family: /^[a-z]/i,
-} as const;
-
-/** Words without a flag that people write, by command: the kind of a word determines the flag or command. */
-const EXTRA_WORDS: Readonly<Record<string, readonly ExtraWord[]>> = {
-  plan: [
-    { kind: 'count', words: ['--max-params'] },
-    { kind: 'family', words: ['--family'] },
-    { kind: 'gpu', words: ['--gpu'] },
-  ],
-  profile: [{ kind: 'model', words: ['compare'] }],
-  export: [
-    { kind: 'onnx', words: ['--save'] },
-    { kind: 'checkpoint', words: ['convert-checkpoint'] },
-  ],
-  fit: [
-    { kind: 'gpu', words: ['--gpu'] },
-    { kind: 'few', words: ['--gpus'] },
-    { kind: 'model', words: ['compare'] },
-  ],
-  'convert-checkpoint': [{ kind: 'type', words: ['--dtype'] }],
-  attention: [{ kind: 'gpu', words: ['--gpu'] }],
-  'train-plan': [
-    { kind: 'gpu', words: ['--gpu'] },
-    { kind: 'data', words: ['--data'] },
-    { kind: 'count', words: ['--tokens'] },
-  ],
-  evaluate: [{ kind: 'data', words: ['--text'] }],
-  init: [{ kind: 'config', words: ['--save'] }],
-  diff: [{ kind: 'model', words: ['compare'] }],
-};
-
-interface ExtraWord {
-  readonly kind: keyof typeof KINDS | 'model' | 'gpu';
-  /** The flag that the word is a value of, or another command that takes it with the arguments. */
-  readonly words: readonly string[];
-}
+/** Words that begin the name of a card, and are none. */
+const IS_NO_CARD =
+  /^(?:nvidia|geforce|rtx|gtx|tesla|quadro|amd|radeon|instinct|rx|intel|arc|apple|google|tpu|\d{1,3}\s*[x×])$/i;
 
 export function checkArguments(typed: TypedLine): void {
   checkConfigAlone(typed);
   const declared = Object.values(typed.command.args);
+  refuseCutCard(typed);
   refuseFillers(typed, declared.length);
   refuseOverrides(typed);
   const missing = declared.filter(
@@ -85,16 +50,22 @@ export function checkArguments(typed: TypedLine): void {
   // Overrides as in Hydra: batch_size=4.
   const isOverride = /^\+{0,2}[a-z][\w.]*=./i.test(extra.word) && !fs.existsSync(extra.word);
   const override = `--${extra.word.replace(/^\+/g, '')}`;
+  const memory = memoryAdvice(typed, extra.word);
+  const further = asFurtherValue(typed, extra);
   const most = ['no argument', 'one argument'][declared.length] ?? `${declared.length} arguments`;
   throw typed.mistake(
     `minimind ${typed.name}: expected ${most}, found ${quote(extra.word)} as well`,
-    [
-      ...(isOverride ? [{ ...typed.corrected(extra.at, [override]), isSpelling: true }] : []),
-      ...asFurtherValue(typed, extra),
-      ...asFlag(typed, extra),
-      { ...typed.corrected(extra.at, []), isShorter: true },
-    ],
-    typed.example,
+    // A memory is no card: every line would be without it.
+    memory !== undefined && further.length === 0
+      ? []
+      : [
+          ...(isOverride ? [{ ...typed.corrected(extra.at, [override]), isSpelling: true }] : []),
+          ...further,
+          ...asFlag(typed, extra),
+          // A line without it would answer another question.
+          ...(isSaying(extra.word) ? [] : [{ ...typed.corrected(extra.at, []), isShorter: true }]),
+        ],
+    memory ?? typed.example,
   );
 }
 
@@ -102,12 +73,27 @@ export function checkArguments(typed: TypedLine): void {
 function refuseFillers(typed: TypedLine, most: number): void {
   const isOpen = typed.command.strict === false;
   const filler = typed.arguments.find(
-    ({ word }, index) => index > 0 && FILLER.test(word) && !fs.existsSync(word),
+    ({ word, at }, index) =>
+      FILLER.test(word) && !fs.existsSync(word) && (index > 0 || isBeforeMore(typed, at)),
   );
   if (filler === undefined || (!isOpen && typed.arguments.length <= most)) return;
   throw typed.mistake(`minimind ${typed.name}: expected no word ${quote(filler.word)}`, [
     { ...typed.corrected(filler.at, []), isSpelling: true },
   ]);
+}
+
+/** Whether a word at the beginning has an argument after it: `profile the qwen3-8b`. */
+const isBeforeMore = (typed: TypedLine, at: number): boolean =>
+  typed.arguments.some((each) => each.at === at + 1);
+
+/** Refuses the name of a card that is cut at its first space: `--gpu rtx 4090`. */
+function refuseCutCard(typed: TypedLine): void {
+  for (const { word, at } of typed.arguments) {
+    const { name, value } = typed.flagBefore(at);
+    if (name !== 'gpu' || !IS_NO_CARD.test(value) || fs.existsSync(word)) continue;
+    const lines = withWholeCard(typed, at).map((line) => ({ ...line, isSpelling: true }));
+    throw typed.mistake(`--gpu: expected the name of a GPU, found ${quote(value)}`, lines);
+  }
 }
 
 /** Refuses arguments as in Hydra and dd: `model=my.yaml`. */
@@ -124,25 +110,6 @@ function refuseOverrides(typed: TypedLine): void {
   ]);
 }
 
-/** The line with a word as one more value of the flag before: `--targets q_proj v_proj`, `--dtypes float32 float16`. */
-function asFurtherValue(
-  typed: TypedLine,
-  { word, at }: { readonly word: string; readonly at: number },
-): MeantLine[] {
-  const name = typed.words[at - 2]?.replace(/^--/, '') ?? '';
-  const flag = typed.command.flags[name];
-  if (flag?.type !== 'option' || typed.words[at - 2] !== `--${name}`) return [];
-  const { delimiter, helpValue = '' } = flag as Option;
-  if (delimiter === ',' || helpValue === 'NAMES') {
-    const joined = `${typed.words[at - 1]},${word}`;
-    return [typed.lineOf(typed.words.toSpliced(at - 1, 2, joined))];
-  }
-  const isType = helpValue === 'TYPE' && parseDtype(word) !== undefined;
-  return isType
-    ? [{ ...typed.corrected(at, []), leftOut: [`${word}: --${name} takes one type at a time`] }]
-    : [];
-}
-
 /** Refuses `--config FILE` without a checkpoint: a config alone is a model. */
 function checkConfigAlone(typed: TypedLine): void {
   const at = typed.given.get('config');
@@ -157,53 +124,10 @@ function checkConfigAlone(typed: TypedLine): void {
   ]);
 }
 
-/** Lines in which a word beyond the arguments is the value of the flag that it was meant for. */
-function asFlag(
-  typed: TypedLine,
-  { word, at }: { readonly word: string; readonly at: number },
-): MeantLine[] {
-  const joint = typed.arguments.map((each) => each.word).join('-');
-  const isNamed = typed.arguments.length === 2 && MODEL_ARGUMENTS.has(typed.firstArgument);
-  const first = typed.arguments[0]?.at ?? 0;
-  // A name can be written in two words: llama-3.2 1b.
-  const names = isNamed ? [joint, typed.meanings.hubReference(joint)] : [];
-  const named: MeantLine[] = names
-    .filter((each) => each !== undefined)
-    .map((each) => ({
-      ...typed.lineOf(typed.words.toSpliced(at, 1).with(first, each)),
-      models: [each],
-    }));
-  const flags = asFlagOfCommand(typed, word, at);
-  return [...named, ...flags];
-}
-
-function asFlagOfCommand(typed: TypedLine, word: string, at: number): MeantLine[] {
-  return (EXTRA_WORDS[typed.command.id] ?? []).flatMap(({ kind, words }) => {
-    if (kind !== 'model' && kind !== 'gpu' && !KINDS[kind].test(word)) return [];
-    const needs = { models: kind === 'model' ? [word] : [], gpus: kind === 'gpu' ? [word] : [] };
-    const [first = ''] = words;
-    if (!first.startsWith('-')) {
-      const given = typed.arguments.map((each) => each.at);
-      const flags = typed.words.filter((_, index) => !given.includes(index));
-      const models = typed.arguments.map((each) => each.word);
-      return [{ words: [...words, ...models, ...flags], models, gpus: [] }];
-    }
-    if (typed.given.has(first.slice(2))) return [];
-    const value = kind === 'type' ? word.toLowerCase() : word;
-    const lines: MeantLine[] = [{ ...typed.corrected(at, [...words, value]), ...needs }];
-    const [model] = typed.arguments;
-    if (kind === 'gpu' && model !== undefined) {
-      // The user wrote the GPU first.
-      const swapped = typed.words.with(model.at, word).toSpliced(at, 1, first, model.word);
-      lines.push({ ...typed.lineOf(swapped), models: [word], gpus: [model.word] });
-    }
-    return lines;
-  });
-}
-
 /** Refuses `-o model.onnx` if the file is meant for `--save` or OUT: `--output` is the file of the answer. */
 export function checkAnswerFile(typed: TypedLine): void {
   const at = typed.given.get('output');
+  refuseFormatAsFile(typed, at);
   const isSaved = Object.hasOwn(typed.command.flags, 'save');
   const isArgument = Object.keys(typed.command.args)[typed.arguments.length] === 'out';
   if (at === undefined || !(isSaved || isArgument)) return;
@@ -226,6 +150,19 @@ export function checkAnswerFile(typed: TypedLine): void {
       { ...(isSaved ? asFlag() : asArgument()), isSpelling: isArgument && !isSaved },
     ],
   );
+}
+
+/** Refuses `--output json`, which would write the answer as it is into a file of that name. */
+function refuseFormatAsFile(typed: TypedLine, at: number | undefined): void {
+  const { options = [] } = (typed.command.flags.format ?? {}) as { options?: readonly string[] };
+  const word = typed.words[at ?? -1] ?? '';
+  const isAlone = /^(?:-o|--output)$/.test(word);
+  const file = isAlone ? typed.words[(at ?? 0) + 1] : word.replace(/^(?:-o|--output)=?/, '');
+  const format = file?.toLowerCase() ?? '';
+  if (at === undefined || !options.includes(format) || typed.given.has('format')) return;
+  throw typed.mistake(`--output: expected a file, found the format ${quote(file ?? '')}`, [
+    typed.corrected(at, ['--format', format], isAlone ? 2 : 1),
+  ]);
 }
 
 /** The line of a conversion, for a graph that is to be written as a checkpoint. */

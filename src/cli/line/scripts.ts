@@ -188,7 +188,7 @@ export function scriptIn([first = '', ...rest]: readonly string[]): string | und
 export function scriptError(expected: string, script: string): UserError {
   const row = scriptRow(script);
   return usageError(
-    `expected ${expected}, found the script ${quote(script)}`,
+    `expected ${expected}, found ${RUNNERS.test(script) ? '' : 'the script '}${quote(script)}`,
     row
       ? `write minimind ${row.command}`
       : 'minimind runs no scripts: docs/scripts.md has commands for many, minimind --help lists all',

@@ -135,6 +135,15 @@ export class TypedLine {
     return type === 'boolean' || this.words[at]?.includes('=') ? 1 : 2;
   }
 
+  /** The flag with a value right before this position; empty without one. */
+  flagBefore(at: number): { name: string; value: string; length: number } {
+    const [, inlineName, inline] = /^--([\w-]+)=(.*)$/s.exec(this.words[at - 1] ?? '') ?? [];
+    if (inlineName !== undefined) return { name: inlineName, value: inline ?? '', length: 1 };
+    const [, name = ''] = /^--([\w-]+)$/.exec(this.words[at - 2] ?? '') ?? [];
+    if (this.command.flags[name]?.type !== 'option') return { name: '', value: '', length: 0 };
+    return { name, value: this.words[at - 1] ?? '', length: 2 };
+  }
+
   /** The mistake with its corrected lines; `otherwise` is the advice without a line, `more` follows the lines. */
   mistake(
     message: string,

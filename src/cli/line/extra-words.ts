@@ -1,0 +1,207 @@
+/** Words without a flag that people write after the arguments, and the flags that they mean. */
+import { parseDtype } from '../../base/tensor/dtype.js';
+import type { MeantLine } from './line-mistake.js';
+import type { Option } from './meant-lines.js';
+import { MODEL_ARGUMENTS, type TypedLine } from './typed-line.js';
+
+export const KINDS = {
+  type: /^(?:q\d_(?:k(?:_[sml])?|[01])|b?f16|f32)$/i,
+  /** A type of the weights by any name: fp8, q4, 4-bit. */
+  bits: /^(?:i?q\d\w*|b?f(?:p|loat)?\d+|u?int[48]|[48]-?bits?|nf4|mxfp4|nvfp4|awq|gptq)$/i,
+  purpose: /^(?:training|train|serving|inference|q?lora|fine-?tun(?:e|ing)|chat)$/i,
+  size: /^\d[\d.]*g(?:i?b)?$/i,
+  count: /^~?\d[\d_,.]*\s*(?:[kmbt]|e\d+)?$/i,
+  data: /\.(?:jsonl|json|txt|csv|parquet)$/i,
+  config: /\.ya?ml$/i,
+  onnx: /\.onnx$/i,
+  checkpoint: /\.(?:gguf|safetensors|pt)$/i,
+  few: /^\d{1,3}$/,
+  family: /^[a-z]/i,
+} as const;
+
+/** What a number counts, by the word after it: `8 users`, `32k context`. */
+const COUNTED: readonly (readonly [word: RegExp, flag: string])[] = [
+  [/^(?:users?|people|clients?|streams?|sessions?)$/i, '--users'],
+  [/^(?:gpus?|cards?)$/i, '--gpus'],
+  [/^(?:context|ctx|tokens?)$/i, '--context'],
+];
+
+/** Words beyond the arguments, by command: the kind of a word determines the flag or command. */
+const EXTRA_WORDS: Readonly<Record<string, readonly ExtraWord[]>> = {
+  plan: [
+    { kind: 'count', words: ['--max-params'] },
+    { kind: 'family', words: ['--family'] },
+    { kind: 'gpu', words: ['--gpu'] },
+  ],
+  profile: [{ kind: 'model', words: ['compare'] }],
+  export: [
+    { kind: 'onnx', words: ['--save'] },
+    { kind: 'checkpoint', words: ['convert-checkpoint'] },
+  ],
+  fit: [
+    { kind: 'purpose', words: ['--for'] },
+    { kind: 'bits', words: ['--dtype'] },
+    { kind: 'gpu', words: ['--gpu'] },
+    { kind: 'few', words: ['--gpus'] },
+    { kind: 'model', words: ['compare'] },
+  ],
+  'convert-checkpoint': [{ kind: 'type', words: ['--dtype'] }],
+  attention: [{ kind: 'gpu', words: ['--gpu'] }],
+  'train-plan': [
+    { kind: 'gpu', words: ['--gpu'] },
+    { kind: 'data', words: ['--data'] },
+    { kind: 'count', words: ['--tokens'] },
+  ],
+  evaluate: [{ kind: 'data', words: ['--text'] }],
+  init: [{ kind: 'config', words: ['--save'] }],
+  diff: [{ kind: 'model', words: ['compare'] }],
+};
+
+interface ExtraWord {
+  readonly kind: keyof typeof KINDS | 'model' | 'gpu';
+  /** The flag that the word is a value of, or another command that takes it with the arguments. */
+  readonly words: readonly string[];
+}
+
+/** A word of a line, and its place. */
+interface PlacedWord {
+  readonly word: string;
+  readonly at: number;
+}
+
+/** Whether a word is a type, size, count, GPU or purpose: the answer without it is another one. */
+export const isSaying = (word: string): boolean =>
+  [KINDS.bits, KINDS.purpose, KINDS.size].some((kind) => kind.test(word)) ||
+  // Names of cards have a number, and so do counts: a100, 4x, x8.
+  /^(?:[a-z]{0,3}\d[\w-]*|\d+[x×]|rtx|nvidia|geforce)$/i.test(word);
+
+/** Advice for a memory in place of a card, which has no flag: many cards have as much. */
+export const memoryAdvice = (typed: TypedLine, word: string): string | undefined =>
+  KINDS.size.test(word) && Object.hasOwn(typed.command.flags, 'list-gpus')
+    ? `name a GPU with --gpu: minimind fit --list-gpus ${word} lists those with this memory`
+    : undefined;
+
+/** Most words of a card's name: `NVIDIA RTX PRO 6000 Blackwell Max-Q`. */
+const MOST_OF_NAME = 6;
+
+/** The arguments from one on that follow each other in the line, longest run first. */
+function runsFrom(typed: TypedLine, at: number): string[][] {
+  const run: string[] = [];
+  for (let next = at; run.length < MOST_OF_NAME; next++) {
+    const word = typed.arguments.find((each) => each.at === next)?.word;
+    if (word === undefined) break;
+    run.push(word);
+  }
+  return run.map((_, index) => run.slice(0, run.length - index));
+}
+
+/** The lines in which the value of `--gpu` has the words after it, the longest name first. */
+export function withWholeCard(typed: TypedLine, at: number): MeantLine[] {
+  const { value, length } = typed.flagBefore(at);
+  return runsFrom(typed, at).map((run) => {
+    const card = [value, ...run].join(' ');
+    const words = typed.words.toSpliced(at - length, length + run.length, '--gpu', card);
+    return { ...typed.lineOf(words), gpus: [card] };
+  });
+}
+
+/**
+ * The line with a word as one more value of the flag before: `--targets q_proj v_proj`, `--dtypes float32 float16`,
+ * `--gpu A100 40GB`.
+ */
+export function asFurtherValue(typed: TypedLine, { word, at }: PlacedWord): MeantLine[] {
+  const cut = typed.arguments.find((each) => typed.flagBefore(each.at).name === 'gpu');
+  const whole = cut === undefined ? [] : withWholeCard(typed, cut.at);
+  const { name, value } = typed.flagBefore(at);
+  const { delimiter, helpValue = '' } = (typed.command.flags[name] ?? {}) as Option;
+  if (name === '' || typed.words[at - 2] !== `--${name}`) return whole;
+  if (delimiter === ',' || helpValue === 'NAMES') {
+    return [...whole, typed.lineOf(typed.words.toSpliced(at - 1, 2, `${value},${word}`))];
+  }
+  const isType = helpValue === 'TYPE' && parseDtype(word) !== undefined;
+  return isType
+    ? [{ ...typed.corrected(at, []), leftOut: [`${word}: --${name} takes one type at a time`] }]
+    : whole;
+}
+
+/** Lines in which a word beyond the arguments is the value of the flag that it was meant for. */
+export function asFlag(typed: TypedLine, { word, at }: PlacedWord): MeantLine[] {
+  const [first, second] = typed.arguments;
+  const joint = typed.arguments.map((each) => each.word).join('-');
+  // A name can be written in two words: llama-3.2 1b. Neither is a path or a file.
+  const isNamed =
+    typed.arguments.length === 2 &&
+    MODEL_ARGUMENTS.has(typed.firstArgument) &&
+    second?.at === (first?.at ?? 0) + 1 &&
+    !/[/\\]|\.(?!\d)/.test(joint);
+  const names = isNamed ? [joint, typed.meanings.hubReference(joint)] : [];
+  const named: MeantLine[] = names
+    .filter((each) => each !== undefined)
+    .map((each) => ({
+      ...typed.lineOf(typed.words.toSpliced(at, 1).with(first?.at ?? 0, each)),
+      models: [each],
+    }));
+  return [...named, ...asCounted(typed, word, at), ...asFlagOfCommand(typed, word, at)];
+}
+
+/** The line with a number and what it counts as a flag. */
+function asCounted(typed: TypedLine, word: string, at: number): MeantLine[] {
+  const noun = typed.arguments.find((each) => each.at === at + 1)?.word ?? '';
+  const [, flag] = COUNTED.find(([pattern]) => pattern.test(noun)) ?? [];
+  if (flag === undefined || !KINDS.count.test(word)) return [];
+  if (!Object.hasOwn(typed.command.flags, flag.slice(2)) || typed.given.has(flag.slice(2))) {
+    return [];
+  }
+  return [typed.corrected(at, [flag, word], 2)];
+}
+
+function asFlagOfCommand(typed: TypedLine, word: string, at: number): MeantLine[] {
+  return (EXTRA_WORDS[typed.command.id] ?? []).flatMap(({ kind, words }): MeantLine[] => {
+    if (kind === 'gpu') return asCard(typed, word, at);
+    if (kind !== 'model' && !KINDS[kind].test(word)) return [];
+    const [first = ''] = words;
+    if (!first.startsWith('-')) {
+      const given = typed.arguments.map((each) => each.at);
+      const flags = typed.words.filter((_, index) => !given.includes(index));
+      const models = typed.arguments.map((each) => each.word);
+      return [{ words: [...words, ...models, ...flags], models, gpus: [] }];
+    }
+    if (typed.given.has(first.slice(2))) return [];
+    // Other tools have a switch of this name, whose meaning a training has its own of.
+    if (kind === 'bits') {
+      return [`--${word}`, first].map((flag) =>
+        typed.corrected(at, flag === first ? [first, word] : [flag]),
+      );
+    }
+    const value = kind === 'type' ? word.toLowerCase() : word;
+    const models = kind === 'model' ? [word] : [];
+    return [{ ...typed.corrected(at, [...words, value]), models }];
+  });
+}
+
+/** Lines with a word, and those after it, as a card: `4x h100`, `rtx 4090`. A second card is one more. */
+function asCard(typed: TypedLine, word: string, at: number): MeantLine[] {
+  const place = typed.given.get('gpu');
+  const cards = runsFrom(typed, at).map((run) => ({ card: run.join(' '), length: run.length }));
+  if (place !== undefined) {
+    const [, inline] = typed.words[place]?.split(/=(.*)/s) ?? [];
+    const length = inline === undefined ? 2 : 1;
+    const own = inline ?? typed.words[place + 1] ?? '';
+    return cards.map((each) => {
+      const both = typed.words.with(
+        place + length - 1,
+        `${length === 1 ? '--gpu=' : ''}${own}+${each.card}`,
+      );
+      return { ...typed.lineOf(both.toSpliced(at, each.length)), gpus: [each.card] };
+    });
+  }
+  const lines: MeantLine[] = cards.map(({ card, length }) => ({
+    ...typed.corrected(at, ['--gpu', card], length),
+    gpus: [card],
+  }));
+  const [model] = typed.arguments;
+  if (model === undefined) return lines;
+  // The user wrote the GPU first.
+  const swapped = typed.words.with(model.at, word).toSpliced(at, 1, '--gpu', model.word);
+  return [...lines, { ...typed.lineOf(swapped), models: [word], gpus: [model.word] }];
+}
