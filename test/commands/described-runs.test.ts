@@ -5,14 +5,23 @@ import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { runHere } from '../run-here.js';
 
+const configIn = (name: string) =>
+  JSON.parse(fs.readFileSync(`fixtures/described/${name}.json`, 'utf8')).config;
+
+const MOSHI = {
+  ...{ hidden_size: 64, num_hidden_layers: 2, num_attention_heads: 4, head_dim: 16 },
+  ...{ ffn_dim: 128, vocab_size: 100 },
+};
+
 const CONFIGS = {
   deepseek_v4: { hidden_size: 64, num_hidden_layers: 4, vocab_size: 256 },
   axk2: {},
   inkling_text: {},
   qwen4_exp_text: {},
   xlstm: {},
-  xlnet: {},
-  zaya: {},
+  xlnet: { d_model: 64, n_layer: 2, n_head: 4 },
+  zaya: configIn('zaya-7-13'),
+  moshi: { ...MOSHI, max_position_embeddings: 8000, sliding_window: 250 },
 };
 
 let folder: string;
@@ -41,7 +50,7 @@ describe('a model that is described and not run', () => {
       each === 'model.onnx' ? path.join(folder, 'model.onnx') : each,
     );
     const { code, stderr, stdout } = await runHere([command, file('deepseek_v4'), ...words]);
-    expect(stderr).toMatch(/block with hyper-connections is described, and no engine/);
+    expect(stderr).toMatch(/is described, and no engine computes it/);
     expect(code).toBe(2);
     expect(stdout).toBe('');
     expect(fs.existsSync(path.join(folder, 'model.onnx'))).toBe(false);
@@ -71,6 +80,14 @@ describe('a model that is described and not run', () => {
     expect(stderr).not.toContain('no positions at all');
   });
 
+  it('moshi takes no input longer than its window', async () => {
+    const line = ['profile', file('moshi')];
+    expect((await runHere([...line, '--context', '250'])).code).toBe(0);
+    const { code, stderr } = await runHere([...line, '--context', '251']);
+    expect(code).toBe(2);
+    expect(stderr).toContain('250');
+  });
+
   it('has the attention layers of its blocks', async () => {
     const { stdout } = await runHere([
       'attention',
@@ -85,7 +102,7 @@ describe('a model that is described and not run', () => {
   it.each(['deepseek_v4', 'zaya'] as const)('%s has no recurrent layers', async (name) => {
     const { code, stderr } = await runHere(
       ['fit', file(name), '--for', 'training', '--gpu', 'h100', '--gpus', '2'].concat(
-        ...['--context-parallel', '2', '--context', '1024'],
+        ...['--context-parallel', '2', '--context', '64'],
       ),
     );
     expect(code).toBe(2);

@@ -16,7 +16,7 @@ export interface RunFacts {
 }
 
 /** The degrees of a run, under the names that all programs share. */
-export const axesOfRun = ({
+const axesOfRun = ({
   tensorParallel,
   pipelineParallel,
   contextParallel = 1,

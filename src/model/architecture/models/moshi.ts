@@ -1,6 +1,6 @@
 /**
  * The language model of Moshi (arXiv 2410.00037; transformers 5.18, models/moshi), as `MoshiForCausalLM`. The class ignores
- * its window in a full forward pass, and keeps it in a cache. Here all passes keep it; published models have no more positions.
+ * its window in a full forward pass, and keeps it in a cache. Longer inputs than the window are refused here; published models have no more positions.
  */
 import * as z from 'zod';
 import { attention } from '../constructors/attention-layers.js';
@@ -56,7 +56,7 @@ export const moshi = defineDecoder({
           positions <= window
             ? undefined
             : {
-                message: `a pass over more than ${window} tokens sees a window of them here; the class sees all of them`,
+                message: `inputs longer than the window of ${window} are refused: a pass of the class sees all of them, and one with a cache a window`,
                 suggestion: `write ${window} positions, or a window of ${positions}`,
               },
       },
@@ -74,6 +74,9 @@ export const moshi = defineDecoder({
     ]),
   ],
   embeddingRows: ({ vocab_size: rows }) => rows + FIRST_TOKENS,
+  // Beyond its window a pass of the class and one with a cache differ.
+  longest: ({ max_position_embeddings: positions, sliding_window: window }) =>
+    Math.min(positions, window),
   huggingFace: {
     names: { intermediate_size: ['ffn_dim'] },
     more: () => ({ tie_word_embeddings: false }),

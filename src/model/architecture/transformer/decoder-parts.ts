@@ -114,6 +114,8 @@ interface DecoderParts
     CausalModel,
     'block' | 'embeddingRows' | 'embeddingSteps' | 'shared' | 'logitSteps' | 'headBias'
   > {
+  /** Longest input. Default: that of the positions and their scaling. */
+  readonly positions?: number;
   /** The final norm, with layers before it where a family has some. */
   readonly norm: (name: string) => LanguageModel['norm'];
   /** Name of the final norm. */

@@ -182,6 +182,8 @@ interface DecoderFamily<Schema extends DecoderSchema>
   readonly finalNorm?: string;
   /** Rows of the embedding. Default: `vocab_size`. */
   readonly embeddingRows?: (config: ConfigOf<Schema>) => number;
+  /** Longest input. Default: that of the positions and their scaling. */
+  readonly longest?: (config: ConfigOf<Schema>) => number;
   readonly headBias?: boolean | ((config: ConfigOf<Schema>) => boolean);
   readonly embeddingSteps?: (config: ConfigOf<Schema>) => readonly Layer[];
   readonly logitSteps?: (config: ConfigOf<Schema>) => readonly Layer[];
@@ -208,6 +210,7 @@ export function defineDecoder<Schema extends DecoderSchema>(
     branchFactor = () => 1,
     finalNorm,
     embeddingRows,
+    longest,
     headBias = false,
     embeddingSteps,
     logitSteps,
@@ -261,6 +264,7 @@ export function defineDecoder<Schema extends DecoderSchema>(
         norm: blockNorm,
         finalNorm,
         ...(embeddingRows && { embeddingRows: embeddingRows(config) }),
+        ...(longest && { positions: longest(config) }),
         headBias: typeof headBias === 'function' ? headBias(config) : headBias,
         block(name, index) {
           const at = { name, index, config, heads };
