@@ -68,11 +68,11 @@ export function expertParallelismOf(
     );
   }
   if (expert === 1) return { expert, expertTensor: tensor };
-  requireExperts(model, expert);
   const sharing = (holders * tensor) / expertTensor;
+  requireExperts(model, expert, sharing);
   if (sharing % expert !== 0) {
     throw usageError(
-      `${setting('expertParallel')}: ${formatInteger(expert)} does not divide the ${counted(sharing, 'GPU')} that have the same experts`,
+      `${setting('expertParallel')}: ${formatInteger(expert)} does not divide the ${counted(sharing, 'GPU')} with the same experts`,
       `write ${nearestDivisors(greatestCommonDivisor(sharing, dividedExperts(model)), expert).join(' or ')}`,
     );
   }
@@ -80,7 +80,7 @@ export function expertParallelismOf(
 }
 
 /** @throws UserError for a model without experts, or with numbers of experts that the GPUs do not divide. */
-function requireExperts(model: LanguageModel, expert: number): void {
+function requireExperts(model: LanguageModel, expert: number, sharing: number): void {
   const experts = dividedExperts(model);
   if (experts === 0) {
     throw usageError(
@@ -91,7 +91,7 @@ function requireExperts(model: LanguageModel, expert: number): void {
   if (experts % expert === 0) return;
   throw usageError(
     `${setting('expertParallel')}: ${formatInteger(expert)} GPUs cannot share ${formatInteger(experts)} experts equally`,
-    `write ${nearestDivisors(experts, expert).join(' or ')}`,
+    `write ${nearestDivisors(greatestCommonDivisor(sharing, experts), expert).join(' or ')}`,
   );
 }
 

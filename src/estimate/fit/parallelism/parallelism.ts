@@ -206,7 +206,7 @@ export function parallelismOf(model: LanguageModel, asked: TrainingFitSetting): 
   const { cluster, tensorParallel: tensor, pipelineParallel: pipeline } = asked;
   const context = asked.contextParallel ?? 1;
   requirePositions(asked.context, model.positions);
-  const holders = holdersOf(cluster.gpus, [
+  const holders = holdersOf(cluster.gpus, model.blocks.length, [
     ['tensorParallel', tensor],
     ['pipelineParallel', pipeline],
     ['contextParallel', context],
@@ -237,6 +237,7 @@ export function parallelismOf(model: LanguageModel, asked: TrainingFitSetting): 
  */
 function holdersOf(
   gpus: number,
+  blocks: number,
   degrees: readonly (readonly [
     'tensorParallel' | 'pipelineParallel' | 'contextParallel',
     number,
@@ -247,7 +248,9 @@ function holdersOf(
     if (left % value !== 0) {
       throw usageError(
         `${setting(name)}: ${formatInteger(value)} does not divide ${counted(left, 'GPU')}`,
-        `write ${nearestDivisors(left, value).join(' or ')}`,
+        `write ${nearestDivisors(left, value)
+          .filter((each) => name !== 'pipelineParallel' || each <= blocks)
+          .join(' or ')}`,
       );
     }
     // GPUs with parts of a sequence hold the same weights.
