@@ -176,7 +176,14 @@ export function fitOn(
       ? forwardOn(machine.profile, loaded, { context: options.context, batch }, machine.memoryNeed)
       : null,
   };
-  const remarks = [...warnings.map(asWarning), ...remarksOn(loaded, options, result)];
+  const { notWithAxes: message } = request;
+  const remarks = [
+    ...warnings.map(asWarning),
+    ...(message === undefined
+      ? []
+      : [{ problem: { severity: 'warning', file: loaded.file, message }, isNote: true } as const]),
+    ...remarksOn(loaded, options, result),
+  ];
   return { result, remarks };
 }
 

@@ -2,9 +2,11 @@
 import { hasLlamaCache, llamaFlags } from '../../base/text/llama-flags.js';
 import { present } from '../../base/text/words.js';
 import type { FitResult } from '../fit/fits.js';
+import { gpusOfReplica } from '../fit/serving/serving-axes.js';
 import { asFlag, shellText } from './emit-text.js';
 import type { EmitName, Emitted, EmittedModel } from './emitted.js';
 import { EMIT_PROGRAMS } from './emitted.js';
+import { type Machines, machinesOf } from './machines.js';
 
 type Serving = NonNullable<FitResult['serving']>;
 
@@ -149,6 +151,22 @@ function typesOf({ setting }: Serving, name: 'vllm' | 'sglang') {
 const sequencesOf = (serving: Serving): number =>
   Math.max(serving.setting.batch, Math.ceil((serving.users.asked ?? 1) / replicasOf(serving)));
 
+/** Whether the user said how many sequences a server has; without that, it takes as many as there is room for. */
+const isCountAsked = (serving: Serving): boolean =>
+  serving.users.asked !== null || serving.setting.batch > 1;
+
+/** What a user adds for a replica on several machines, each of which starts the same program. */
+function machineNotes(
+  { setting }: Serving,
+  add: (machines: Machines) => string,
+): readonly string[] {
+  const machines = machinesOf(gpusOfReplica(setting), setting.cluster);
+  const { count, each } = machines;
+  return count === 1
+    ? []
+    : [`a replica has ${count} machines with ${each} GPUs each (assumed)`, add(machines)];
+}
+
 /** Servers of the plan. A placement is one, on all GPUs. */
 const replicasOf = ({ users, places }: Serving): number => (places ? 1 : users.replicas);
 
@@ -175,13 +193,21 @@ function vllm(serving: Serving, model: EmittedModel): ServerCommand {
       ...(contextParallel > 1 ? [['decode-context-parallel-size', String(contextParallel)]] : []),
       ['max-model-len', String(context)],
       // Of each group, which has a scheduler of its own.
-      ['max-num-seqs', String(Math.ceil(sequencesOf(serving) / dataParallelAttention))],
+      ...(isCountAsked(serving)
+        ? [['max-num-seqs', String(Math.ceil(sequencesOf(serving) / dataParallelAttention))]]
+        : []),
       ...(runtime?.isMemoryChosen ? [['gpu-memory-utilization', String(runtime.memoryShare)]] : []),
       ...flags,
       ...(runtime?.launching === 'eager' && runtime.name === 'vllm' ? [['enforce-eager']] : []),
     ],
     notes: present([
       model.note,
+      ...machineNotes(serving, ({ each, count }) =>
+        // vllm-project/vllm, docs/serving/data_parallel_deployment.md, parallelism_scaling.md
+        dataParallelAttention > 1
+          ? `start it on each, and add --data-parallel-size-local ${Math.max(1, Math.floor(dataParallelAttention / count))} --data-parallel-address FIRST_HOST; on all but the first also --headless --data-parallel-start-rank RANK`
+          : `start it once, in a Ray cluster of them with ${each} GPUs on each, and add --distributed-executor-backend ray`,
+      ),
       // vllm-project/vllm, docs/getting_started/installation/gpu.apple.inc.md
       serving.setting.cluster.gpu.architecture === 'apple' &&
         "vLLM uses the GPU of Apple's chips only with its plugin vllm-metal, and the processor without it",
@@ -209,11 +235,28 @@ function sglang(serving: Serving, model: EmittedModel): ServerCommand {
       ...(expertParallel > 1 ? [['ep-size', String(expertParallel)]] : []),
       ...(contextParallel > 1 ? [['dcp-size', String(contextParallel)]] : []),
       ['context-length', String(context)],
-      ['max-running-requests', String(sequencesOf(serving))],
+      // SGLang divides it among the groups, and drops the rest (srt/managers/scheduler.py).
+      ...(isCountAsked(serving)
+        ? [
+            [
+              'max-running-requests',
+              String(
+                dataParallelAttention * Math.ceil(sequencesOf(serving) / dataParallelAttention),
+              ),
+            ],
+          ]
+        : []),
       ...(runtime?.isMemoryChosen ? [['mem-fraction-static', String(runtime.memoryShare)]] : []),
       ...flags,
     ],
-    notes: present([model.note]),
+    notes: present([
+      model.note,
+      ...machineNotes(
+        serving,
+        ({ count }) =>
+          `start it on each, and add --nnodes ${count} --node-rank RANK --dist-init-addr FIRST_HOST:PORT`,
+      ),
+    ]),
     without: present([
       ...without,
       placesNote(serving),

@@ -1,5 +1,5 @@
 /** The settings that options of a fit result in. */
-import { usageError } from '../../base/errors.js';
+import { UserError, usageError } from '../../base/errors.js';
 import { cacheBlockBytes, type Dtype, stateDtypeOf } from '../../base/tensor/dtype.js';
 import { type SettingName, setting } from '../../base/text/setting.js';
 import { formatInteger } from '../../base/text/units.js';
@@ -25,13 +25,15 @@ import type { TableRequest } from './fit-table.js';
 import { type FitRequest, hintsOf, type ModelToFit, type Resolved } from './fits.js';
 import { type StoredModel, type StoredWeightFormat, storedWeightFormat } from './model-memory.js';
 import { dividedExperts } from './parallelism/model-axes.js';
+import { parallelismOf } from './parallelism/parallelism.js';
 import { replicasOf, trainingAxesOf } from './parallelism/training-axes.js';
 import { isPlaceable, placesWish, refusePlacesOfTraining } from './places/places-options.js';
 import type { Purpose } from './purpose.js';
+import { requireGpus } from './serving/placed-serving.js';
 import { weightLayout } from './serving/quantized.js';
-import type { ServingAxes } from './serving/serving-axes.js';
+import { requireAxes, requireExpertsFor, type ServingAxes } from './serving/serving-axes.js';
 import type { ServingFitSetting } from './serving/serving-work.js';
-import { runtimeSetting } from './serving/throughput/runtimes.js';
+import { requireAxesOfRuntime, runtimeSetting } from './serving/throughput/runtimes.js';
 import type { Batching } from './serving/throughput/simulation.js';
 import { USUAL_SPEED } from './serving/throughput/throughput.js';
 import { usualFormat, WEIGHT_DTYPES, type WeightDtype } from './serving/weight-types.js';
@@ -143,6 +145,9 @@ function servingSettingOf(
     (each) => each === undefined,
   );
   refuseGroups(options, dtype);
+  const axes = servingAxesOf(options, model, cluster);
+  const server = serverSettings(options, cluster, dtype);
+  requireAxesOfRuntime(server.runtime.name, axes);
   return {
     contextOrigin: both !== undefined && options.context === undefined ? 'flag' : origins.context,
     setting: {
@@ -168,8 +173,8 @@ function servingSettingOf(
               p95Seconds: options.p95Seconds ?? gets / (options.minTokensPerSecond ?? USUAL_SPEED),
             },
       measured: measuredOf(options),
-      ...servingAxesOf(options, model, cluster),
-      ...serverSettings(options, cluster, dtype),
+      ...axes,
+      ...server,
     },
   };
 }
@@ -184,7 +189,11 @@ function servingAxesOf(options: FitOptions, model: LanguageModel, { gpus }: Clus
   const areReplicas = dividedExperts(model) === 0 && gpus % copies === 0;
   const dataParallelAttention = areReplicas ? 1 : groups;
   const { pipelineParallel = 1, contextParallel = 1 } = options;
-  const usual = asked === 'all' ? 1 : Math.max(1, Math.floor(asked / dataParallelAttention));
+  if (asked === 'all') requireExpertsFor(model, 'expertParallel');
+  // All GPUs of a stage, unless groups say how many those are.
+  const all = options.dataParallelAttention === undefined ? gpus / pipelineParallel : groups;
+  const experts = asked === 'all' ? all : asked;
+  const usual = Math.max(1, Math.floor(experts / dataParallelAttention));
   const tensorParallel = options.tensorParallel ?? usual;
   const expertParallel = asked === 'all' ? tensorParallel * dataParallelAttention : asked;
   return {
@@ -293,6 +302,7 @@ const USUAL_DTYPES = ['bf16', 'int8', 'int4'] as const satisfies readonly Weight
 /** Settings whose figures depend on the hardware. */
 const OF_HARDWARE = [
   ...['gpus', 'tensorParallel', 'pipelineParallel', 'sequenceParallel', 'zero'],
+  ...['dataParallelAttention', 'expertParallel', 'contextParallel', 'expertTensorParallel'],
   ...['globalBatchTokens', 'accumulation', 'trainTokens', 'mfu', 'pricePerHour', 'promptTokens'],
   ...['outputTokens', 'outputMix', 'tokenSeconds', 'prefillSeconds', 'requestsPerSecond'],
   ...PLACES_OPTIONS,
@@ -441,7 +451,7 @@ export function fitRequestOf(
   const { positions } = loaded.model;
   const training =
     options.for === 'serving' ? null : trainingSettingOf(options, hints, positions, cluster);
-  return {
+  return answerable(loaded.model, options, {
     price: options.pricePerHour,
     purpose: purposeOf(options),
     training: training && {
@@ -466,7 +476,40 @@ export function fitRequestOf(
             places: placesWish(loaded.model, options, cluster),
             isPlaceable: isPlaceable(options),
           },
-  };
+  });
+}
+
+/** The request without the question whose rules refuse axes that the other one accepts. */
+function answerable(model: LanguageModel, options: FitOptions, request: FitRequest): FitRequest {
+  const { training, serving, purpose } = request;
+  if (training === null || serving === null || !isSpreadChosen(options)) return request;
+  const ofTraining = refusalOf(() => parallelismOf(model, training.setting));
+  const ofServing = refusalOf(() => {
+    requireGpus(serving.setting, serving.setting.cluster);
+    requireAxes(model, serving.setting);
+  });
+  const refused = ofTraining ?? ofServing;
+  if (refused === undefined || (ofTraining && ofServing)) return request;
+  const notWithAxes = `${ofTraining ? 'training' : 'serving'} is not answered with these axes: ${refused.message}`;
+  return ofTraining
+    ? { ...request, purpose: 'serving', training: null, notWithAxes }
+    : {
+        ...request,
+        purpose: purpose === 'serving' ? 'training' : purpose,
+        serving: null,
+        notWithAxes,
+      };
+}
+
+/** The error of a user that a check throws. */
+function refusalOf(check: () => unknown): UserError | undefined {
+  try {
+    check();
+    return undefined;
+  } catch (error) {
+    if (error instanceof UserError) return error;
+    throw error;
+  }
 }
 
 /** @throws UserError for answers of different lengths with a training. */

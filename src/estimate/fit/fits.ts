@@ -54,6 +54,8 @@ export interface Resolved<Setting> {
 
 /** Settings to fit; null for a purpose that was not requested. */
 export interface FitRequest {
+  /** Why the other question is not answered: the axes are none of it. */
+  readonly notWithAxes?: string;
   /** The question: verdict, proposals and exit code are about it. */
   readonly purpose: Purpose;
   /** Whether proposals for what was not asked are left out: only the details show them. */

@@ -7,7 +7,7 @@ import type { LanguageModel } from '../../model/architecture/layer.js';
 import type { Cluster } from '../hardware/gpu.js';
 import type { FitOptions } from './fit-options.js';
 import { parallelismOf } from './parallelism/parallelism.js';
-import { gpusOfReplica } from './serving/serving-axes.js';
+import { axesOfReplica, gpusOfReplica } from './serving/serving-axes.js';
 import type { ServingFitSetting } from './serving/serving-work.js';
 import type { TrainingFitSetting } from './training/training-setting.js';
 
@@ -70,12 +70,15 @@ export function idleGpus(setting: ServingFitSetting, file: string): Problem[] {
   const each = gpusOfReplica(setting);
   const idle = gpus % each;
   if (idle === 0) return [];
+  const names = axesOfReplica(setting)
+    .map((name) => settingText(name))
+    .join(' × ');
   return [
     {
       severity: 'warning',
       file,
       message: `${idle} of ${gpus} GPUs ${idle === 1 ? 'serves' : 'serve'} nothing: ${each} ${each === setting.tensorParallel ? 'share each layer of a replica' : 'hold a replica'}`,
-      suggestion: `write ${settingText('gpus', gpus - idle)}, or a ${settingText('tensorParallel')} that divides ${gpus}`,
+      suggestion: `write ${settingText('gpus', gpus - idle)}, or a ${names} that divides ${gpus}`,
     },
   ];
 }

@@ -14,7 +14,8 @@ const isPlaced = (options: FitOptions): boolean =>
 
 /** Options of serving whose figures need the whole model on GPUs. */
 const ON_GPUS_ONLY = [
-  ...(['tensorParallel', 'requestsPerSecond', 'p95Seconds', 'pricePerHour', 'outputMix'] as const),
+  ...(['tensorParallel', 'pipelineParallel', 'dataParallelAttention', 'expertParallel'] as const),
+  ...(['contextParallel', 'requestsPerSecond', 'p95Seconds', 'pricePerHour', 'outputMix'] as const),
   ...(['tokenSeconds', 'prefillSeconds', 'minTokensPerSecond', 'eager'] as const),
   ...(['chunkedPrefill', 'batching', 'prefixCache', 'draft'] as const),
 ];

@@ -14,6 +14,7 @@ import type { PublishedRange } from '../published-range.js';
 import { publishedSpeed } from '../published-range.js';
 import type { Rates } from '../serving/roofline.js';
 import { prefill, secondsOfStep, tokensPerSecond, weightsTerm } from '../serving/roofline.js';
+import { withoutAxes } from '../serving/serving-axes.js';
 import type { ServedModel, ServingFitSetting } from '../serving/serving-work.js';
 import { decodeWork, prefillWork, servedModel } from '../serving/serving-work.js';
 import { runtimeSetting } from '../serving/throughput/runtimes.js';
@@ -152,9 +153,8 @@ function cardsOf(served: ServedModel, setting: ServingFitSetting): Card[] {
     const card = known.get(gpu) ?? {
       gpu,
       rates: servingRates({
-        ...setting,
+        ...withoutAxes(setting),
         cluster: { gpu, gpus: 1, network: null },
-        tensorParallel: 1,
         runtime: runtimeSetting({ name: 'llama.cpp' }, gpu, weights.dtype),
       }),
       ...workspacesOf(served, gpu, { batch, context }),
@@ -176,7 +176,7 @@ export function placesFit(
   isAsked: boolean,
 ): PlacesFit {
   const served = servedModel(model, {
-    ...{ ...setting, tensorParallel: 1 },
+    ...withoutAxes(setting),
     // Windows have room for the tokens of a micro-batch (llama.cpp, src/llama-kv-cache-iswa.cpp: size_swa).
     beyondWindows: MICRO_BATCH,
   });

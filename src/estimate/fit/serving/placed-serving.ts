@@ -2,6 +2,8 @@
 
 import { usageError } from '../../../base/errors.js';
 import { setting as settingText } from '../../../base/text/setting.js';
+import { formatInteger } from '../../../base/text/units.js';
+import { counted } from '../../../base/text/words.js';
 import type { LanguageModel } from '../../../model/architecture/layer.js';
 import type { Bounds } from '../../../model/budget/figure.js';
 import type { Cluster } from '../../hardware/gpu.js';
@@ -11,7 +13,7 @@ import { linkedCluster, mostSharing } from '../parallelism/linked-cluster.js';
 import type { FitVerdict } from '../training/training-fit.js';
 import { memoryVerdict } from '../training/training-memory.js';
 import { weightLayout } from './quantized.js';
-import { gpusOfReplica, type ServingAxes } from './serving-axes.js';
+import { axesOfReplica, gpusOfReplica, type ServingAxes } from './serving-axes.js';
 import { servingMemoryOf } from './serving-memory.js';
 import type { ServingFitSetting } from './serving-work.js';
 
@@ -35,17 +37,21 @@ export interface PlacedServing {
 /** Limit far beyond any link. With uneven attention spans, the GPUs of a layer are checked one by one. */
 const MOST_SHARING = 4_096;
 
-/** @throws UserError when there are fewer GPUs than share a layer. */
-export function requireGpus(tensorParallel: number, { gpus }: Cluster): void {
-  if (tensorParallel > MOST_SHARING) {
+/** @throws UserError when there are fewer GPUs than hold a replica. */
+export function requireGpus(axes: ServingAxes, { gpus }: Cluster): void {
+  const replica = gpusOfReplica(axes);
+  const names = axesOfReplica(axes)
+    .map((name) => settingText(name))
+    .join(' × ');
+  if (replica > MOST_SHARING) {
     throw usageError(
-      `${settingText('tensorParallel')}: expected at most ${MOST_SHARING} GPUs for each layer, found ${tensorParallel}`,
+      `${names}: expected at most ${formatInteger(MOST_SHARING)} GPUs that share a model, found ${formatInteger(replica)}`,
       `write at most ${MOST_SHARING}`,
     );
   }
-  if (tensorParallel <= gpus) return;
+  if (replica <= gpus) return;
   throw usageError(
-    `${settingText('tensorParallel')}: expected at most the ${gpus} GPUs of ${settingText('gpus')}, found ${tensorParallel}`,
+    `${names}: expected at most the ${counted(gpus, 'GPU')} of ${settingText('gpus')}, found ${formatInteger(replica)}`,
     `write at most ${gpus}, or ask for more with ${settingText('gpus')}`,
   );
 }
@@ -63,7 +69,7 @@ export const replicasOf = (
 export function placedServing(model: LanguageModel, question: ServingQuestion): PlacedServing {
   const { setting: asked, isSharingChosen } = question;
   const { cluster } = asked;
-  requireGpus(asked.tensorParallel, cluster);
+  requireGpus(asked, cluster);
   const most = isSharingChosen ? asked.tensorParallel : mostSharing(cluster, cluster.gpus);
   let best = sharedBy(model, question, asked.tensorParallel);
   for (let shared = 2 * asked.tensorParallel; shared <= most; shared *= 2) {

@@ -30,6 +30,18 @@ export interface ServingAxes {
   readonly contextParallel?: number | undefined;
 }
 
+/** A setting of one GPU that shares nothing. */
+export function withoutAxes<Setting extends ServingAxes>(setting: Setting): Setting {
+  return {
+    ...setting,
+    tensorParallel: 1,
+    dataParallelAttention: undefined,
+    expertParallel: undefined,
+    pipelineParallel: undefined,
+    contextParallel: undefined,
+  };
+}
+
 /** GPUs of a stage. */
 export const gpusOfStage = ({ tensorParallel, dataParallelAttention = 1 }: ServingAxes): number =>
   tensorParallel * dataParallelAttention;
@@ -37,6 +49,16 @@ export const gpusOfStage = ({ tensorParallel, dataParallelAttention = 1 }: Servi
 /** GPUs of a replica. */
 export const gpusOfReplica = (axes: ServingAxes): number =>
   gpusOfStage(axes) * (axes.pipelineParallel ?? 1);
+
+/** The axes that say how many GPUs hold a replica. */
+export function axesOfReplica(
+  axes: ServingAxes,
+): readonly ('tensorParallel' | 'dataParallelAttention' | 'pipelineParallel')[] {
+  const names = (['tensorParallel', 'dataParallelAttention', 'pipelineParallel'] as const).filter(
+    (name) => (axes[name] ?? 1) > 1,
+  );
+  return names.length === 0 ? ['tensorParallel'] : names;
+}
 
 /** Axes of equal values have equal keys. */
 export const axesKey = (axes: ServingAxes): string =>
@@ -90,22 +112,27 @@ export const servingStages = memoizedBy(
   },
 );
 
+/** @throws UserError for an axis of the experts and a model without any. */
+export function requireExpertsFor(
+  model: LanguageModel,
+  name: 'expertParallel' | 'dataParallelAttention',
+): void {
+  if (dividedExperts(model) > 0) return;
+  throw usageError(
+    `${settingText(name)} requires a model with routed experts`,
+    name === 'expertParallel'
+      ? 'leave it out'
+      : `write ${settingText('gpus')} alone: each GPU is a replica then`,
+  );
+}
+
 /** @throws UserError for axes that the model or the programs do not have. */
 export function requireAxes(model: LanguageModel, axes: ServingAxes): void {
   const { tensorParallel: tensor, dataParallelAttention: groups = 1 } = axes;
   const { expertParallel: expert = 1, pipelineParallel: stages = 1, contextParallel = 1 } = axes;
   const experts = dividedExperts(model);
-  const needsExperts = (name: 'expertParallel' | 'dataParallelAttention', value: number) => {
-    if (value === 1 || experts > 0) return;
-    throw usageError(
-      `${settingText(name)} requires a model with routed experts`,
-      name === 'expertParallel'
-        ? 'leave it out'
-        : `write ${settingText('gpus')} alone: each GPU is a replica then`,
-    );
-  };
-  needsExperts('expertParallel', expert);
-  needsExperts('dataParallelAttention', groups);
+  if (expert > 1) requireExpertsFor(model, 'expertParallel');
+  if (groups > 1) requireExpertsFor(model, 'dataParallelAttention');
   if (expert > 1 && expert !== tensor * groups) {
     throw usageError(
       `${settingText('expertParallel')}: servers divide the experts among all GPUs of a stage: ${formatInteger(tensor * groups)}, found ${formatInteger(expert)}`,

@@ -121,7 +121,7 @@ export function fitServing(
   draft?: LanguageModel | undefined,
 ): ServingFit {
   const { cluster, context, batch, prompt } = setting;
-  requireGpus(gpusOfReplica(setting), cluster);
+  requireGpus(setting, cluster);
   requireAxes(model, setting);
   const served = servedModel(model, setting);
   const memoryAt = servingMemoryOf(served, cluster.gpu);

@@ -222,6 +222,7 @@ const SERVER: Server = {
     (decoding > 0 ? 0.01 : 0) + 0.0005 * decoding + 0.0004 * prefill,
   batching: 'chunked',
   places: 64,
+  parts: 1,
   stepTokens: 1000,
   prompt: 10,
   cachedTokens: 0,

@@ -14,6 +14,7 @@ const CONSTANT: Server = {
   stepSeconds: (prefill, decoding) => (prefill > 0 && decoding === 0 ? 0 : 1e-3),
   batching: 'chunked',
   places: 1,
+  parts: 1,
   stepTokens: 8192,
   prompt: 1,
   cachedTokens: 0,
@@ -28,6 +29,7 @@ const CONTINUOUS: Server = {
   stepSeconds: (prefill, decoding, context) =>
     10e-3 + 0.05e-3 * decoding + 0.01e-3 * prefill + 1e-9 * decoding * context,
   places: 64,
+  parts: 1,
   stepTokens: 2048,
   prompt: 500,
   outputs: [100],

@@ -4,10 +4,11 @@
  */
 import { usageError } from '../../../../base/errors.js';
 import { type CacheDtype, isCacheBlock } from '../../../../base/tensor/dtype.js';
-import { setting } from '../../../../base/text/setting.js';
+import { type SettingName, setting } from '../../../../base/text/setting.js';
 import type { Gpu, MemoryKind } from '../../../hardware/gpu.js';
 import { memoryKindOf } from '../../../hardware/gpu.js';
 import type { WeightWidth } from '../../efficiency.js';
+import type { ServingAxes } from '../serving-axes.js';
 import type { WeightDtype } from '../weight-types.js';
 import { WEIGHT_DTYPES } from '../weight-types.js';
 import type { Batching } from './simulation.js';
@@ -118,6 +119,25 @@ export const RUNTIMES = {
       'generate() of a batch, whose prompts are one pass, in eager PyTorch (transformers, text generation)',
   },
 } as const satisfies Readonly<Record<string, RuntimeFacts>>;
+
+/**
+ * Axes that a program lacks: llama.cpp divides layers and rows among GPUs (tools/server, --split-mode), and transformers has
+ * plans for tensors and experts alone (PreTrainedModel.from_pretrained: tp_plan, distributed_config).
+ */
+const AXES_WITHOUT: Partial<Record<RuntimeName, readonly (keyof ServingAxes & SettingName)[]>> = {
+  'llama.cpp': ['dataParallelAttention', 'expertParallel', 'contextParallel'],
+  transformers: ['dataParallelAttention', 'contextParallel'],
+};
+
+/** @throws UserError for an axis that the program does not have. */
+export function requireAxesOfRuntime(name: RuntimeName, axes: ServingAxes): void {
+  const lacking = AXES_WITHOUT[name]?.find((axis) => (axes[axis] ?? 1) > 1);
+  if (lacking === undefined) return;
+  throw usageError(
+    `${setting(lacking)}: ${RUNTIMES[name].title} does not have it`,
+    `leave it out, or write ${setting('runtime', 'vllm')}`,
+  );
+}
 
 export type RuntimeName = keyof typeof RUNTIMES;
 

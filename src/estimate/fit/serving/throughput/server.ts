@@ -133,7 +133,8 @@ function newServers(model: LanguageModel, question: ServerQuestion): Servers | N
     ...requestsOf(question),
     batching: runtimeOf(setting).batching,
     places: room.places,
-    stepTokens: groupsOf(setting) * runtimeFacts(runtimeOf(setting).name).stepTokens(cluster.gpu),
+    parts: partsOf(setting),
+    stepTokens: runtimeFacts(runtimeOf(setting).name).stepTokens(cluster.gpu),
   };
   const ofBound = modelSeconds(served, question);
   const stepSeconds = (bound: 'expected' | 'lower') =>
@@ -213,12 +214,17 @@ const withDraft =
 const groupsOf = ({ dataParallelAttention = 1 }: ServingFitSetting): number =>
   dataParallelAttention;
 
-/** Steps of groups with equal parts of the prompts and sequences, and of stages that each have a part of those at a time. */
+/** Groups and stages, which each have prompts and sequences of their own at a time. */
+const partsOf = (setting: ServingFitSetting): number =>
+  groupsOf(setting) * (setting.pipelineParallel ?? 1);
+
+/**
+ * Steps of groups and stages with equal parts of the sequences. All take as long as the one with the most prompt tokens: groups
+ * wait for each other at the experts, and stages for the part before them.
+ */
 function ofGroups(setting: ServingFitSetting, own: StepSeconds): StepSeconds {
-  const parts = groupsOf(setting) * (setting.pipelineParallel ?? 1);
-  if (parts === 1) return own;
-  return (prefill, decoding, context) =>
-    own(prefill / parts, sequencesOfStep(setting, decoding), context);
+  if (partsOf(setting) === 1) return own;
+  return (prefill, decoding, context) => own(prefill, sequencesOfStep(setting, decoding), context);
 }
 
 /** Steps of which some times were measured: a prompt, a decoding step, or both. */

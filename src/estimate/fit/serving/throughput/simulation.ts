@@ -20,8 +20,8 @@ export type Batching = (typeof BATCHINGS)[number];
 
 /**
  * Seconds of a step.
- * @param prefill Prompt tokens of the step.
- * @param decoding Sequences that get a token.
+ * @param prefill Prompt tokens of the fullest part of the step, for which the others wait.
+ * @param decoding Sequences of all parts that get a token.
  * @param context Mean tokens of these sequences, including the new one.
  */
 export type StepSeconds = (prefill: number, decoding: number, context: number) => number;
@@ -31,7 +31,9 @@ export interface Server {
   readonly batching: Batching;
   /** Sequences in service at a time. */
   readonly places: number;
-  /** Tokens of a step at most: of prompts, and one for each decoding sequence. */
+  /** Parts of a step that have prompts and sequences of their own, at the same time: groups of GPUs, stages. */
+  readonly parts: number;
+  /** Tokens of a part of a step at most: of prompts, and one for each decoding sequence. */
   readonly stepTokens: number;
   /** Tokens of a prompt, with those of a cached prefix. */
   readonly prompt: number;
@@ -221,12 +223,12 @@ class Run {
   }
 
   private promptStep(): void {
-    const { batching, stepTokens, stepSeconds, computedPerStep } = this.server;
+    const { batching, parts, stepTokens, stepSeconds, computedPerStep } = this.server;
     const isMixed = batching === 'chunked';
     const decoding = isMixed ? this.decoding.length : 0;
-    const room = Math.max(0, stepTokens - decoding * computedPerStep);
+    const room = Math.max(0, stepTokens - Math.ceil(decoding / parts) * computedPerStep);
     const done = this.takePrompts(room, isMixed);
-    this.pass(stepSeconds(done.tokens, decoding, this.meanContext(0)));
+    this.pass(stepSeconds(done.fullest, decoding, this.meanContext(0)));
     if (isMixed && decoding > 0) {
       this.steps++;
       this.endAnswers();
@@ -236,23 +238,29 @@ class Run {
     this.endAnswers();
   }
 
-  /** Prompt tokens of a step, and the requests whose prompts end with it. */
+  /**
+   * Prompt tokens of the fullest part of a step, and the requests whose prompts end with it. A prompt is in one part, the
+   * emptiest, so that the first ones end first.
+   * @param room Prompt tokens of a part.
+   */
   private takePrompts(room: number, isCut: boolean) {
     const requests: Request[] = [];
-    let tokens = 0;
-    while (this.nextPrefilling < this.prefilling.length) {
-      const request = this.prefilling[this.nextPrefilling] as Request;
+    const parts = new Array<number>(this.server.parts).fill(0);
+    for (let index = this.nextPrefilling; index < this.prefilling.length; index++) {
+      const request = this.prefilling[index] as Request;
+      const part = emptiest(parts);
+      const tokens = parts[part] as number;
       const rest = room - tokens;
       const isWhole = request.left <= rest || (!isCut && tokens === 0);
       if (!isWhole && (!isCut || rest === 0)) break;
       const taken = isWhole ? request.left : rest;
-      tokens += taken;
+      parts[part] = tokens + taken;
       request.left -= taken;
-      if (request.left > 0) break;
+      if (request.left > 0) continue;
       requests.push(request);
       this.nextPrefilling++;
     }
-    return { tokens, requests };
+    return { fullest: parts.reduce((most, each) => Math.max(most, each)), requests };
   }
 
   private decode(request: Request, start: number): void {
@@ -340,4 +348,13 @@ class Run {
     const rate = 'requestsPerSecond' in this.demand ? this.demand.requestsPerSecond : 0;
     return -Math.log(1 - uniform53(this.random)) / rate;
   }
+}
+
+/** Index of the smallest number. */
+function emptiest(parts: readonly number[]): number {
+  let at = 0;
+  for (let index = 1; index < parts.length; index++) {
+    if ((parts[index] as number) < (parts[at] as number)) at = index;
+  }
+  return at;
 }
