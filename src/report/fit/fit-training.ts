@@ -17,7 +17,6 @@ import type {
   TrainingLimit,
   TrainingTime,
 } from '../../estimate/fit/training/training-fit.js';
-import { replicasOf } from '../../estimate/fit/training/training-setting.js';
 import type { Bounds } from '../../model/budget/figure.js';
 import type { Block, TableBlock } from '../kit/report.js';
 import {
@@ -103,7 +102,7 @@ const LOSSES = {
 function spreadText(setting: Training['setting']): string {
   const { cluster, tensorParallel, pipelineParallel, sequenceParallel, zero, hybrid } = setting;
   const { contextParallel = 1, expertParallel = 1 } = setting;
-  const replicas = replicasOf({ ...setting, gpus: cluster.gpus });
+  const replicas = cluster.gpus / (tensorParallel * pipelineParallel * contextParallel);
   const parts = [
     counted(replicas, 'replica'),
     ...(tensorParallel > 1 ? [`tensor parallel ${tensorParallel}`] : []),
