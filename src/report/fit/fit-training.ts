@@ -103,7 +103,7 @@ const LOSSES = {
 function spreadText(setting: Training['setting']): string {
   const { cluster, tensorParallel, pipelineParallel, sequenceParallel, zero, hybrid } = setting;
   const { contextParallel = 1, expertParallel = 1 } = setting;
-  const replicas = replicasOf({ ...setting, gpus: cluster.gpus });
+  const replicas = cluster.gpus / (tensorParallel * pipelineParallel * contextParallel);
   const parts = [
     counted(replicas, 'replica'),
     ...(tensorParallel > 1 ? [`tensor parallel ${tensorParallel}`] : []),
