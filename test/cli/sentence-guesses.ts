@@ -65,7 +65,7 @@ const STARTS: readonly (readonly [line: string, right: Right])[] = [
     'CUDA_VISIBLE_DEVICES=0,1 python train.py my.yaml --gpu h100',
     is('train-plan my.yaml --gpu h100 --gpus 2'),
   ],
-  ['OLLAMA_CONTEXT_LENGTH=32768 ollama serve --gpu 4090', is('fit --gpu 4090 --context 32768')],
+  ['OLLAMA_CONTEXT_LENGTH=128 ollama serve --gpu 4090', is('fit --gpu 4090 --context 128')],
   ['quick_test hf --seqlen 32', is('quick-test hf --context 32')],
   [
     'python train.py config/train_gpt2.py --batch_size=12 --n_layer=12',
