@@ -172,7 +172,7 @@ interface ProgramFlag {
 
 export const PROGRAM_FLAGS: Readonly<Record<string, Readonly<Record<string, ProgramFlag>>>> = {
   'mlx-lm': {
-    // The layers that train, which older versions named so: ml-explore/mlx-lm mlx_lm/lora.py.
+    // The layers that train, not those that the model has.
     '--num-layers': { name: '--lora-layers' },
     '-q': { name: '--int4', unless: '--q-bits' },
   },
