@@ -150,3 +150,9 @@ export function modelName(file: string): string {
   const folder = parts.at(-2);
   return COMMON_NAMES.has(last) && folder !== undefined && folder !== '..' ? folder : last || file;
 }
+
+/** The value of a key that a user typed; undefined for names that every object has, such as `constructor`. */
+export const ownValue = <Value>(
+  table: Readonly<Record<string, Value>>,
+  key: string,
+): Value | undefined => (Object.hasOwn(table, key) ? table[key] : undefined);

@@ -1,5 +1,7 @@
 /** Programs that start another one: `python -m`, `torchrun train.py`, `npx`. Loaded only for a line that has one. */
+
 import path from 'node:path';
+import { ownValue } from '../../base/text/words.js';
 import { PROGRAMS } from './foreign-commands.js';
 import { foldedName } from './spellings.js';
 
@@ -108,7 +110,7 @@ function withoutPrefix(words: readonly string[]): readonly string[] {
   if (isOurs) return words.slice(next === 'minimind' || next === '--' ? 2 : 1);
   if (/^(?:--yes|-y|--)$/.test(first)) return withoutPrefix(words.slice(1));
   if (!Object.hasOwn(BEFORE, first)) return words;
-  const own = BEFORE[first] ?? [];
+  const own = ownValue(BEFORE, first) ?? [];
   return withoutPrefix(own.includes(next) ? rest : words.slice(1));
 }
 
@@ -139,7 +141,7 @@ function fromPython(words: readonly string[]): StartedLine | undefined {
   }
   const [module = '', ...rest] = words.slice(at + 1);
   if (module === 'minimind') return { words: rest };
-  const launcher = LAUNCHER_MODULES[module];
+  const launcher = ownValue(LAUNCHER_MODULES, module);
   if (launcher !== undefined) return fromLauncher(launcher, rest);
   return { words: [...moduleWords(module), ...withoutDashes(rest)], script: moduleFile(module) };
 }
@@ -169,7 +171,7 @@ function fromLauncher(launcher: string, words: readonly string[]): StartedLine |
       return withFlags(line, words.slice(at + 2));
     }
     if (!word.startsWith('-')) {
-      const command = launcher === 'tune' ? (RECIPES[word] ?? 'train') : stemOf(word);
+      const command = launcher === 'tune' ? (ownValue(RECIPES, word) ?? 'train') : stemOf(word);
       const script = launcher === 'tune' ? undefined : word;
       if (script !== undefined && !isScript(script)) return undefined;
       return withFlags({ words: [command], script }, words.slice(at + 1));

@@ -1,5 +1,7 @@
 /** Meanings of words of other tools. Loaded only for a line with a word that is not one of ours. */
+
 import { downloadLine } from '../../base/text/hub-names.js';
+import { ownValue } from '../../base/text/words.js';
 import { misspelled } from '../../config/nearest.js';
 import { hubRepository } from '../../input/published/published-models.js';
 import { OFF, VALUES } from './flags/values.js';
@@ -53,7 +55,7 @@ export function isSpelling(
 /** Advice for a flag of another tool without a meaning here. */
 export function flagAdvice(name: string): string | undefined {
   const folded = foldedName(name);
-  return Object.hasOwn(ADVICE, folded) ? ADVICE[folded] : undefined;
+  return ownValue(ADVICE, folded);
 }
 
 /** GGUF types that llama-quantize writes with tables of codes, or with three values per weight. */
@@ -69,7 +71,7 @@ const CACHES: Readonly<Record<string, string>> = {
 
 /** Advice for a value that a flag does not take. */
 export const valueAdvice = (flag: string, value: string): string | undefined =>
-  flag === 'cache-dtype' && CACHES[value.toLowerCase()] !== undefined
+  flag === 'cache-dtype' && ownValue(CACHES, value.toLowerCase()) !== undefined
     ? `write --cache-dtype ${CACHES[value.toLowerCase()]}`
     : flag === 'dtype' && TABLE_TYPE.test(value)
       ? `${value.toLowerCase()} is read and counted, not written: choose q4_k_m, q3_k_m or q2_k, or write it with llama-quantize`
@@ -118,8 +120,7 @@ const KEYS: Readonly<Record<string, readonly string[]>> = {
 };
 
 /** Names of a key of a config to try. */
-export const keysNamed = (key: string): readonly string[] =>
-  Object.hasOwn(KEYS, key) ? (KEYS[key] ?? [key]) : [key];
+export const keysNamed = (key: string): readonly string[] => ownValue(KEYS, key) ?? [key];
 
 /** A meaning of a flag of another tool. */
 export interface FlagMeaning {
@@ -223,7 +224,7 @@ function meaningsOf(folded: string, command: string): FlagMeaning[] {
         hasValue: condition === '',
         isPerSequence: factor !== undefined && sized.includes('*'),
         isOfStep: sized.includes('/'),
-        values: VALUES[folded],
+        values: ownValue(VALUES, folded),
       };
     });
   });
@@ -325,7 +326,7 @@ export function verbLines(word: string, verb: VerbWords): string[][] {
   if (!isOfProgram) return filledLines(first, verb);
   // Tasks of benchmarks, which no list here has.
   if (first === 'lm-eval' && next === 'ls') return [];
-  const flags = PROGRAM_FLAGS[first] ?? {};
+  const flags = ownValue(PROGRAM_FLAGS, first) ?? {};
   const rest = {
     ...verb,
     // Programs have `--` before the flags of a launcher.

@@ -1,6 +1,7 @@
 /** Common names of choices, as people know them from other tools. */
 
 import { parseDtype } from '../../base/tensor/dtype.js';
+import { ownValue } from '../../base/text/words.js';
 
 /** A name in lower case, without characters between words. */
 export const foldedName = (text: string): string => text.toLowerCase().replaceAll(/[-_ .]/g, '');
@@ -87,8 +88,8 @@ export function nearestValue(
 ): string | undefined {
   const folded = foldedName(text.trim());
   const own = options.find((each) => foldedName(each) === folded);
-  const common = CHOICES[flag];
-  const meant = own ?? (common && Object.hasOwn(common, folded) ? common[folded] : undefined);
+  const common = ownValue(CHOICES, flag);
+  const meant = own ?? (common && ownValue(common, folded));
   const chosen = meant ?? parseDtype(text);
   return chosen !== undefined && options.includes(chosen) ? chosen : undefined;
 }

@@ -1,4 +1,5 @@
 /** Lines that a flag of another tool can mean. */
+import { ownValue } from '../../base/text/words.js';
 import type { FlagMeaning } from '../foreign/meanings.js';
 import { foldedName, nearestValue } from '../foreign/spellings.js';
 import { type DeclaredFlag, exampleOf, isPlaceholder } from './flag-example.js';
@@ -176,7 +177,8 @@ export function linesOf(typed: TypedLine, meaning: FlagMeaning, given: GivenFlag
     const words = [`--${name}`, ...(implied === undefined ? [] : [implied])];
     return [{ ...typed.corrected(given.at, words, length), lead: `did you mean --${name}?` }];
   }
-  const own = found === undefined ? undefined : (values?.[found.toLowerCase()] ?? found);
+  const own =
+    found === undefined ? undefined : (ownValue(values ?? {}, found.toLowerCase()) ?? found);
   if (name === '<hub>') return asHubModel(typed, own, given.at, length);
   if (name === '<each>') return asFlags(typed, found, given.at, length);
   if (name === '<shown>') {

@@ -3,7 +3,7 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { configIn } from '../../base/files/config-names.js';
 import { isFolder } from '../../base/files/file-system.js';
-import { counted } from '../../base/text/words.js';
+import { counted, ownValue } from '../../base/text/words.js';
 import {
   hasWeights,
   isCheckpointPath,
@@ -48,8 +48,7 @@ export function lineForInput(words: readonly string[]): MeantLine | undefined {
 
 /** The line for an artifact that another command writes: a graph by a conversion, a checkpoint by an export. */
 export function lineForArtifact([command, ...words]: readonly string[]): MeantLine | undefined {
-  // A word such as `toString` is a name of every object.
-  const artifacts = Object.hasOwn(ARTIFACTS, command ?? '') ? ARTIFACTS[command ?? ''] : undefined;
+  const artifacts = ownValue(ARTIFACTS, command ?? '');
   const at = words.findIndex((word) => artifacts?.test(word));
   const artifact = words[at];
   if (artifact === undefined) return undefined;

@@ -10,7 +10,6 @@ import {
 } from '../../base/text/units.js';
 import { counted, present, sentence } from '../../base/text/words.js';
 import type { Fits } from '../../estimate/fit/fits.js';
-import { replicasOf } from '../../estimate/fit/parallelism/training-axes.js';
 import type { ClusterLora } from '../../estimate/fit/training/lora.js';
 import type {
   Remedy,
