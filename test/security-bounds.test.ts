@@ -81,7 +81,7 @@ const BOUNDS: readonly (readonly [bound: string, file: string, name: string])[] 
   ['32,000,000 bytes', 'src/checkpoint/shards/index-file.ts', 'MAX_INDEX_BYTES'],
   ['400,000 names', 'src/checkpoint/shards/index-file.ts', 'MAX_KEYS'],
   ['4,000 shards', 'src/checkpoint/shards/index-file.ts', 'MAX_SHARDS'],
-  ['50,000 tensors', 'src/checkpoint/shards/open-shards.ts', 'MAX_TENSORS'],
+  ['50,000 tensors', 'src/checkpoint/shards/open-shards.ts', 'MAX_SMALL_TENSORS'],
   ['100,000 values', 'src/checkpoint/torch/state-dict/state-dict.ts', 'MAX_CONTENT'],
   ['100 times the packed bytes', 'src/language/data/files/packing.ts', 'ratio'],
   ['134,217,728 bytes', 'src/language/data/files/zstd-frames.ts', 'MOST_WINDOW_BYTES'],

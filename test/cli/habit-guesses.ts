@@ -475,9 +475,8 @@ const LINES: readonly (readonly [tool: string, line: string, right: Right])[] = 
   [
     'megatron',
     'train-plan my.yaml --micro-batch-size 4 --global-batch-size 64 --tensor-model-parallel-size 2 --gpus 8 --gpu h100',
-    is(
-      'fit my.yaml --micro-batch 4 --accumulation 4 --tensor-parallel 2 --gpus 8 --gpu h100 --for training',
-    ),
+    // 4 sequences, 4 accumulated, 4 replicas.
+    is('train-plan my.yaml --batch 4 --accumulation 4 --tensor-parallel 2 --gpus 8 --gpu h100'),
   ],
   [
     'llama-factory',

@@ -281,7 +281,7 @@ describe('the exit code of fit', () => {
     ],
     [
       'heads that do not divide',
-      { gpus: 3, 'tensor-parallel': 3 },
+      { for: 'training', gpus: 3, 'tensor-parallel': 3 },
       /3 GPUs cannot share the 8 heads/,
     ],
     ['more sharing than GPUs', { 'tensor-parallel': 2 }, /2 does not divide 1/],

@@ -353,7 +353,7 @@ describe('the errors', () => {
 
   it('have the singular values of a new pair as a picture, apart by its rank', () => {
     const pair = table({ form: 'low-rank', rank: 2, singularValues: [8, 4, 1, 0.5] });
-    const [, plot] = convertReport(result({ srte: srte({ tables: [pair] }) })).pictures?.() ?? [];
+    const [plot] = convertReport(result({ srte: srte({ tables: [pair] }) })).pictures?.() ?? [];
     expect(plot).toMatchObject({
       kind: 'line plot',
       title: 'Singular values of shared_srte',

@@ -152,8 +152,9 @@ async function selectedHardware(
     const shared = sharingGpus(flags);
     // The programs that serve count so: --tensor-parallel-size 2 takes two GPUs.
     if (gpus === undefined && cluster.gpus === 1 && shared > 1) {
+      const counted = clusterNamed(name, gpuCount(shared), own);
       say(`${formatInteger(shared)} GPUs share the model, so --gpus ${shared}`);
-      return clusterNamed(name, gpuCount(shared), own);
+      return counted;
     }
     return { ...cluster, gpus: gpuCount(cluster.gpus) };
   }

@@ -205,8 +205,11 @@ function vllm(serving: Serving, model: EmittedModel): ServerCommand {
       ...machineNotes(serving, ({ each, count }) =>
         // vllm-project/vllm, docs/serving/data_parallel_deployment.md, parallelism_scaling.md
         dataParallelAttention > 1
-          ? `start it on each, and add --data-parallel-size-local ${Math.max(1, Math.floor(dataParallelAttention / count))} --data-parallel-address FIRST_HOST; on all but the first also --headless --data-parallel-start-rank RANK`
-          : `start it once, in a Ray cluster of them with ${each} GPUs on each, and add --distributed-executor-backend ray`,
+          ? `start it on each, and add ${words(
+              ['data-parallel-size-local', Math.max(1, Math.floor(dataParallelAttention / count))],
+              ['data-parallel-address', 'FIRST_HOST'],
+            )}; on all but the first also ${words(['headless'], ['data-parallel-start-rank', 'RANK'])}`
+          : `start it once, in a Ray cluster of them with ${each} GPUs on each, and add ${words(['distributed-executor-backend', 'ray'])}`,
       ),
       // vllm-project/vllm, docs/getting_started/installation/gpu.apple.inc.md
       serving.setting.cluster.gpu.architecture === 'apple' &&
@@ -215,6 +218,10 @@ function vllm(serving: Serving, model: EmittedModel): ServerCommand {
     without: present([...without, placesNote(serving)]),
   };
 }
+
+/** Flags of a program in a note. */
+const words = (...flags: readonly (readonly [name: string, value?: string | number])[]): string =>
+  flags.map(([name, ...value]) => [asFlag(name), ...value].join(' ')).join(' ');
 
 function sglang(serving: Serving, model: EmittedModel): ServerCommand {
   const { context, tensorParallel, runtime } = serving.setting;
@@ -254,7 +261,7 @@ function sglang(serving: Serving, model: EmittedModel): ServerCommand {
       ...machineNotes(
         serving,
         ({ count }) =>
-          `start it on each, and add --nnodes ${count} --node-rank RANK --dist-init-addr FIRST_HOST:PORT`,
+          `start it on each, and add ${words(['nnodes', count], ['node-rank', 'RANK'], ['dist-init-addr', 'FIRST_HOST:PORT'])}`,
       ),
     ]),
     without: present([
