@@ -140,7 +140,12 @@ export class TerminalUser {
     if (ending === 'closed terminal') command.hangUp();
     else if (ending === 'SIGTERM') {
       const [program] = command.processes();
-      if (program) process.kill(program.pid, 'SIGTERM');
+      try {
+        if (program) process.kill(program.pid, 'SIGTERM');
+      } catch (error) {
+        // It has ended between the two lines.
+        if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
+      }
     } else {
       for (let press = 0; press < presses + (ending === 'twice' ? 1 : 0); press++) {
         if (press > 0) await pause(100);
