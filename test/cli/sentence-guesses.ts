@@ -47,11 +47,11 @@ const STARTS: readonly (readonly [line: string, right: Right])[] = [
   ['./minimind profile my.yaml', is('profile my.yaml')],
   [
     'torchrun --nproc_per_node=8 --nnodes=1:4 train.py my.yaml --gpu h100',
-    says(['--nnodes=1:4 is no number: write minimind train-plan my.yaml --gpu h100 --gpus 8']),
+    says(['--nnodes=1:4 is not a number: write minimind train-plan my.yaml --gpu h100 --gpus 8']),
   ],
   [
     'torchrun --nproc_per_node=gpu train.py my.yaml --gpu h100',
-    says(['--nproc_per_node=gpu is no number: write minimind train-plan my.yaml --gpu h100']),
+    says(['--nproc_per_node=gpu is not a number: write minimind train-plan my.yaml --gpu h100']),
   ],
   [
     'deepspeed --num_nodes=2 train.py my.yaml --gpu h100',

@@ -185,7 +185,7 @@ function fromLauncher(launcher: string, words: readonly string[]): StartedLine |
     const count = /^include$/.test(name) ? includedGpus(value ?? '') : Number(value);
     const isCount = [PER_MACHINE, MACHINES, IN_ALL, /^include$/].some((each) => each.test(name));
     if (isCount && !(count > 0))
-      leftOut.push(`${word}${inline === undefined ? ` ${value ?? ''}` : ''} is no number`);
+      leftOut.push(`${word}${inline === undefined ? ` ${value ?? ''}` : ''} is not a number`);
     else if (name === 'include') all = count;
     else if (PER_MACHINE.test(name)) perMachine = count;
     else if (MACHINES.test(name)) machines = count;

@@ -20,7 +20,7 @@ const SAVED_ENDING = /\.(?:ya?ml|onnx|gguf|safetensors|pt|pth|bin)$/i;
 /** Endings of answers; another file of `--output` without an argument for it is an artifact. */
 const ANSWER_ENDING = /\.(?:json|csv|md|markdown|txt|log|html|svg|sh|sbatch|ya?ml)$|^-$/i;
 
-/** Words of a sentence, which say nothing beside its arguments. */
+/** Words of a sentence that add nothing to its arguments. */
 const FILLER = /^(?:on|an?|the|for|to|into|vs\.?|versus|with|and|in|as|from|against|of|using)$/i;
 
 /** Words that begin the name of a card, and are none. */
@@ -55,7 +55,7 @@ export function checkArguments(typed: TypedLine): void {
   const most = ['no argument', 'one argument'][declared.length] ?? `${declared.length} arguments`;
   throw typed.mistake(
     `minimind ${typed.name}: expected ${most}, found ${quote(extra.word)} as well`,
-    // A memory is no card: every line would be without it.
+    // A size of memory is not a GPU, so that no line can keep it.
     memory !== undefined && further.length === 0
       ? []
       : [

@@ -42,7 +42,7 @@ const OF_ADAPTERS = /(?:^| )--lora[-_](?:r|rank|alpha|dropout|target|target[-_]m
 const OF_TRAINING =
   /^--(?:micro-batch|accumulation|optimizer|zero|recompute|global-batch|train-tokens|loss)\b|^--for=?training$|^training$/;
 
-/** Flags of a type of quantized weights, which stand beside the type of all others. */
+/** Flags for the type of quantized weights, which other tools have in addition to one for the arithmetic. */
 const OF_QUANTIZATION = /^(?:quant|load[-_]in|bits|q[-_]bits|w?bits)/i;
 
 /** A mixture of llama.cpp in words: the type, and its size. */
@@ -221,13 +221,13 @@ export function linesOf(typed: TypedLine, meaning: FlagMeaning, given: GivenFlag
   const value = acceptedValue(flag, own);
   const other = name === 'dtype' ? givenFlag(typed, 'dtype', given.at) : undefined;
   if (value !== undefined && other && OF_QUANTIZATION.test(given.name)) {
-    // The type of the products beside the type of the quantized weights.
+    // One flag here: the type of the quantized weights.
     const words = typed.words.slice(other.at, other.at + other.length).join(' ');
     const changed = typed.words
       .with(given.at, length === 1 ? `--dtype=${value}` : '--dtype')
       .map((word, index) => (length === 2 && index === given.at + 1 ? value : word))
       .toSpliced(other.at, other.length);
-    const leftOut = [`${words} is the type beside ${given.written} ${own}`];
+    const leftOut = [`${words} is replaced by ${given.written} ${own}`];
     return [{ ...typed.lineOf(changed), lead, leftOut }];
   }
   const gpus = name === 'gpu' && value !== undefined ? [value] : [];

@@ -30,7 +30,7 @@ export function unknownFlag(typed: TypedLine, word: string, at: number): LineMis
   // A plan names the memory of its GPUs, which a flag that it leaves out would change.
   const isCounted = typed.command.id === 'train-plan' && valueGiven(typed, 'gpu') !== undefined;
   const elsewhere = ofOtherCommands(typed, name);
-  // A flag of another command is no key of a config.
+  // A flag of another command is not a key of a config.
   const lines = [
     ...meantLines(typed, given).map((line) => ({ ...line, isOfTool: true })),
     ...withoutNo(typed, name, at),

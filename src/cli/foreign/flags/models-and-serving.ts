@@ -315,7 +315,7 @@ export const MODELS_AND_SERVING: readonly FlagRow[] = [
     ['litgpt', 'speech'],
   ],
   ['gpu-memory-utilization', 'mem-fraction-static', ['sglang']],
-  // A share of what is free beside the weights, where ours is one of the whole memory.
+  // A share of the memory that the weights leave free; ours is a share of the whole memory.
   ['<none>', 'kv-cache-free-gpu-memory-fraction=,free-gpu-memory-fraction=', ['trtllm']],
   ['eager', 'enforce-eager,disable-cuda-graph', ['vllm', 'sglang']],
   ['chunked-prefill', 'enable-chunked-prefill', ['vllm']],

@@ -3,10 +3,9 @@
  * residual streams joined by gates, experts, and tables of n-grams. Described, not run.
  */
 import * as z from 'zod';
-import { gatedRmsNorm, linear, rmsNormLayer, sequence } from '../constructors/basic-layers.js';
+import { linear, rmsNormLayer, sequence } from '../constructors/basic-layers.js';
 import { described } from '../constructors/described-layer.js';
 import { mixtureOfExperts, router } from '../constructors/feed-forward-layers.js';
-import { causalConv, gatedDelta } from '../constructors/recurrent-layers.js';
 import { defineRules } from '../family.js';
 import type { Layer } from '../layer.js';
 import { buffer, MAX_LAYERS } from '../param.js';
@@ -21,7 +20,7 @@ import {
   splitStreams,
   valueKeys,
 } from '../transformer/described/parts.js';
-import { IMAGE_KEYS } from '../transformer/gated-delta.js';
+import { deltaNet, IMAGE_KEYS } from '../transformer/gated-delta.js';
 import { PREDICTING, SEEING } from '../transformer/ignored-tensors.js';
 import { expertRules, keyHeadsDivide, layerListRules } from '../transformer/rules.js';
 import {
@@ -38,6 +37,7 @@ import {
   toggle,
   transformerDocument,
 } from '../transformer/settings.js';
+import { qwen35Inputs } from './qwen3_5_text.js';
 
 const LAYERS = 40;
 
@@ -105,39 +105,6 @@ function listsIn(config: JsonObject): JsonObject {
 
 const attends = ({ layer_types: kinds }: Config, index: number): boolean =>
   kinds ? kinds[index] === 'indexed_attention' : (index + 1) % 4 === 0;
-
-function deltaNet(name: string, config: Config): Layer {
-  const { hidden_size: hidden, linear_conv_kernel_dim: kernel, rms_norm_eps: eps } = config;
-  const { linear_num_key_heads: keyHeads, linear_num_value_heads: valueHeads } = config;
-  const { linear_key_head_dim: keyDim, linear_value_head_dim: valueDim } = config;
-  const [keys, values] = [keyHeads * keyDim, valueHeads * valueDim];
-  const input = (leaf: string, width: number) => product(`${name}.${leaf}`, hidden, width);
-  return gatedDelta(name, {
-    convs: [
-      causalConv(`${name}.conv1d`, 2 * keys + values, kernel, { bias: false, cached: kernel }),
-    ],
-    inputs: [
-      input('in_proj_qkv', 2 * keys + values),
-      input('in_proj_z', values),
-      input('in_proj_b', valueHeads),
-      input('in_proj_a', valueHeads),
-    ],
-    norm: gatedRmsNorm(`${name}.norm`, {
-      eps,
-      width: values,
-      groups: valueHeads,
-      sharedWeight: true,
-      gated: 'after',
-    }),
-    outProj: linear(`${name}.out_proj`, values, hidden, { bias: false }),
-    keyHeads,
-    keyDim,
-    valueHeads,
-    valueDim,
-    activation: activationOf(config.hidden_act),
-    betaScale: 1,
-  });
-}
 
 function attentionOf(name: string, config: Config): Layer {
   const { hidden_size: hidden, num_attention_heads: heads, head_dim: width } = config;
@@ -309,7 +276,7 @@ export const qwen4ExpText = defineTransformer({
           parts: [
             attends(config, index)
               ? attentionOf(`${name}.self_attn`, config)
-              : deltaNet(`${name}.linear_attn`, config),
+              : deltaNet(`${name}.linear_attn`, config, qwen35Inputs),
             expertsAt(`${name}.mlp`, config),
             ...(place >= 0 ? [ngramLayer(`${name}.ple`, config, place)] : []),
             gatedResidual(`${name}.attn_hyper_connection`, config, true),

@@ -123,6 +123,13 @@ export type DeltaInputBuilder = (
   },
 ) => readonly (Linear | FusedProjection)[];
 
+/** Settings that gated DeltaNet reads. */
+type DeltaSize =
+  | 'hidden_size'
+  | 'rms_norm_eps'
+  | 'hidden_act'
+  | `linear_${'num_key_heads' | 'num_value_heads' | 'key_head_dim' | 'value_head_dim' | 'conv_kernel_dim'}`;
+
 /** Gated DeltaNet, or attention with a gate of its own, by the kind of the layer. */
 export function deltaOrAttention(
   block: BlockInputs<DeltaConfig>,
@@ -131,14 +138,15 @@ export function deltaOrAttention(
   const { config, index } = block;
   const { layer_types: types, full_attention_interval: interval } = config;
   const attends = types ? types[index] === 'full_attention' : (index + 1) % interval === 0;
-  return attends ? gatedAttention(block) : deltaNet(block, inputs);
+  return attends ? gatedAttention(block) : deltaNet(`${block.name}.linear_attn`, config, inputs);
 }
 
-function deltaNet(
-  { name: block, config }: BlockInputs<DeltaConfig>,
+/** Gated DeltaNet (arXiv 2412.06464) of the Qwen models, [B, T, H] → [B, T, H]. */
+export function deltaNet(
+  name: string,
+  config: Pick<DeltaConfig, DeltaSize>,
   inputs: DeltaInputBuilder,
 ): Layer {
-  const name = `${block}.linear_attn`;
   const { hidden_size: hidden, linear_conv_kernel_dim: kernel, rms_norm_eps: eps } = config;
   const { linear_num_key_heads: keyHeads, linear_num_value_heads: valueHeads } = config;
   const { linear_key_head_dim: keyDim, linear_value_head_dim: valueDim } = config;
