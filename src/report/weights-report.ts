@@ -204,7 +204,7 @@ const DTYPE_FIELDS: readonly Field<WeightsResult['dtypes'][number]>[] = [
 // ── fit ──────────────────────────────────────────────────────────────────────────────────────────
 
 export function weightsFitReport(result: WeightsFitResult): Report {
-  const { file, rows, memory, reason } = result;
+  const { rows, memory, reason } = result;
   const fields: Field<(typeof rows)[number]>[] = [
     leftColumn('GPU', 'gpu', ({ name }) => strongCell(name)),
     right('memory', 'memory_bytes', ({ memoryBytes }) => bytesCell(Math.round(memoryBytes))),
@@ -226,7 +226,6 @@ export function weightsFitReport(result: WeightsFitResult): Report {
         'Inference fits where twice the weights and 2 GB fit. Training may fit where 16 bytes a parameter fit; its activations are unknown.',
       ),
     ],
-    next: nextCommand('profile', [file]),
     data: tableOf(rows, fields),
   };
 }
