@@ -63,6 +63,11 @@ describe('laws of queues', () => {
     ['few users', CONTINUOUS, { users: 1 }],
     ['arrivals', CONTINUOUS, { requestsPerSecond: 20, requests: 4000 }],
     [
+      'answers of one token',
+      { ...CONTINUOUS, outputs: [1] },
+      { requestsPerSecond: 1, requests: 4000 },
+    ],
+    [
       'whole prompts',
       { ...CONTINUOUS, batching: 'whole' },
       { requestsPerSecond: 15, requests: 4000 },

@@ -228,7 +228,7 @@ class Run {
     const decoding = isMixed ? this.decoding.length : 0;
     const room = Math.max(0, stepTokens - Math.ceil(decoding / parts) * computedPerStep);
     const done = this.takePrompts(room, isMixed);
-    this.pass(stepSeconds(done.fullest, decoding, this.meanContext(0)));
+    this.pass(stepSeconds(done.fullest, decoding, this.meanContext(0)), done.requests.length);
     if (isMixed && decoding > 0) {
       this.steps++;
       this.endAnswers();
@@ -240,7 +240,7 @@ class Run {
 
   /**
    * Prompt tokens of the fullest part of a step, and the requests whose prompts end with it. A prompt is in one part, the
-   * emptiest, so that the first ones end first.
+   * emptiest. All prompts have one length, so that they end in their order.
    * @param room Prompt tokens of a part.
    */
   private takePrompts(room: number, isCut: boolean) {
@@ -315,8 +315,10 @@ class Run {
     this.batch = inService();
   }
 
-  private pass(seconds: number): void {
+  /** @param ending Requests whose prompts end with this step: they are read, and do not decode yet. */
+  private pass(seconds: number, ending = 0): void {
     const inSystem =
+      ending +
       this.waiting.length -
       this.nextWaiting +
       this.prefilling.length -

@@ -162,9 +162,9 @@ function interpolated(points: readonly (readonly [at: number, value: number])[])
 export const expertBytesRead = (
   { expertGroups }: Pick<DecodeWork, 'expertGroups'>,
   tokens: number,
-): number => sumOf(expertGroups, (group) => group.bytes * shareOfExperts(group, tokens));
+): number => sumOf(expertGroups, (group) => group.bytes * shareRead(group, tokens));
 
-const shareOfExperts = (
+const shareRead = (
   { experts, expertsPerToken, tokens: groups = 1 }: ExpertGroup,
   tokens: number,
 ): number =>

@@ -4,8 +4,8 @@ import { div, mul, v } from '../../../../model/budget/expression.js';
 import type { Bounds, Quantity } from '../../../../model/budget/figure.js';
 import { quantity } from '../../../../model/budget/figure.js';
 import { byBound, largest } from '../../bounds.js';
+import { replicasOf } from '../placed-serving.js';
 import { rateOf, stepSeconds } from '../roofline.js';
-import { gpusOfReplica } from '../serving-axes.js';
 import type { ServingFitSetting } from '../serving-work.js';
 import { decodeWork, servedModel } from '../serving-work.js';
 import type { Launching, RuntimeName } from './runtimes.js';
@@ -108,7 +108,7 @@ export function serverThroughput(
   const { setting } = question;
   const runtime = runtimeOf(setting);
   const { cluster, minSpeed = USUAL_SPEED } = setting;
-  const replicas = Math.floor(cluster.gpus / gpusOfReplica(setting));
+  const replicas = replicasOf(setting);
   const loadOf = (users: number) =>
     serverLoad(servers, { users, replicas, gpus: cluster.gpus, price });
   const runs = new Map<number, Simulated>();
