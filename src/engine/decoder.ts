@@ -13,11 +13,14 @@ interface Checkpoint {
   readonly state: StateHandle | undefined;
 }
 
+/** What a decoder needs of a program. */
+type DecodedProgram = Pick<Program, 'run' | 'rewind' | 'discard'>;
+
 const START: Checkpoint = { position: 0, state: undefined };
 
 /** A sequence of one program that was loaded with `decoding`. The owner of the program releases it. */
 export class Decoder {
-  readonly #program: Program;
+  readonly #program: DecodedProgram;
   readonly #tokens: number[] = [];
   /**
    * States from which `rewind` can recompute what the engine does not keep: the one before the last call, and the kept
@@ -29,7 +32,7 @@ export class Decoder {
 
   readonly #tokensPerCall: number;
 
-  constructor(program: Program, tokensPerCall = TOKENS_PER_CALL) {
+  constructor(program: DecodedProgram, tokensPerCall = TOKENS_PER_CALL) {
     this.#program = program;
     this.#tokensPerCall = tokensPerCall;
   }

@@ -76,6 +76,8 @@ export interface ProgramOptions {
    * `layers.0.mamba.conv1d`. Costs time and memory.
    */
   readonly taps?: boolean;
+  /** Whether to count the tokens that each router sends to its experts: the `sent` of a result. */
+  readonly sent?: boolean;
   /**
    * Whether a run continues from the state of the previous one: keys and values, the convolution's last inputs, the
    * state of the scan. Only for a language model and its blocks. `totalTokens` is the final number, on which the local
@@ -132,6 +134,8 @@ export interface RunOutput {
   readonly blocks: ReadonlyMap<string, Values>;
   /** Empty unless requested. */
   readonly taps: ReadonlyMap<string, Values>;
+  /** Tokens of this call that each expert computed, [E], by the path of the router. Absent unless requested. */
+  readonly sent?: ReadonlyMap<string, Values>;
   /** State for the next call, when decoding. */
   readonly state?: StateHandle;
 }

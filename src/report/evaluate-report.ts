@@ -11,6 +11,7 @@ import { counted, modelName, present, shortened } from '../base/text/words.js';
 import type { EvaluatedModel, EvaluationResult } from '../language/evaluation/evaluate-files.js';
 import type { Estimate } from '../language/evaluation/token-scores.js';
 import { engineText } from './doctor-report.js';
+import { expertFacts, expertMap, expertTable } from './expert-load.js';
 import type { BarsPicture, LinePlotBlock } from './kit/pictures.js';
 import type { Cell, Fact, Report, TableBlock, Verdict } from './kit/report.js';
 import { headingBlock, integerCell, leftColumn, right, tableOf, valueCell } from './kit/report.js';
@@ -21,12 +22,15 @@ export function evaluateReport(result: EvaluationResult): Report {
   return {
     verdict: evaluationVerdict(result),
     blocks: [
-      { kind: 'facts', facts: [...inputFacts(result), ...lossFacts(result)] },
+      {
+        kind: 'facts',
+        facts: [...inputFacts(result), ...lossFacts(result), ...expertFacts(result)],
+      },
       ...(divergence ? [divergenceTable(divergence)] : []),
       ...(worstLines && worstLines.length > 0 ? [linesTable(result)] : []),
     ],
-    details: [...along, headingBlock('All figures'), figuresTable(result)],
-    pictures: () => [...along, ...lineBars(result)],
+    details: [...along, ...expertTable(result), headingBlock('All figures'), figuresTable(result)],
+    pictures: () => [...along, ...lineBars(result), ...expertMap(result)],
     data: figuresTable(result),
   };
 }
@@ -54,7 +58,7 @@ function inputFacts(result: EvaluationResult): Fact[] {
     {
       name: 'text',
       text:
-        `${file}: ${counted(tokens, 'token')}` +
+        `${shortened(file, LINE_TEXT)}: ${counted(tokens, 'token')}` +
         (bytes === null
           ? ` in ${counted(texts, 'text')}`
           : `, ${(bytes / tokens).toFixed(2)} bytes per token`),

@@ -139,14 +139,11 @@ withEachEngine('a growing sequence', (load, engine) => {
     const program = await load(model, randomWeights(model, 5), { decoding: { totalTokens: 12 } });
     const discarded: number[] = [];
     const decoder = new Decoder({
-      elements: program.elements,
-      weightBytes: program.weightBytes,
       run: (input) => program.run(input),
       discard(state) {
         discarded.push(state.position);
         program.discard?.(state);
       },
-      release: () => program.release(),
     });
     await decoder.append([1, 2]);
     decoder.keep();

@@ -143,6 +143,7 @@ export function compile(
     outputs: {
       blocks: options.blocks === false ? undefined : new Map(),
       taps: options.taps ? new Map() : undefined,
+      sent: options.sent ? new Map() : undefined,
       states: options.decoding ? new Map() : undefined,
       newRows: new Map(),
     },
@@ -164,6 +165,8 @@ export function compile(
     return [whole(context, context.apply(layer, ...inputs))];
   })();
   const output = results.map((part) => graph.output(part));
+  for (const [path, counts] of shared.outputs.sent ?? [])
+    shared.outputs.sent?.set(path, graph.output(counts));
   const built = graph.build(layer.name);
   const logits = isApart ? logitsGraph(shared, model) : undefined;
   const { initializers } = partsOf({ graph: built, logits });

@@ -59,6 +59,8 @@ export interface Outputs {
   readonly blocks: Map<string, GraphValue> | undefined;
   /** Outputs of all layers, by their paths; undefined when not requested. */
   readonly taps: Map<string, GraphValue> | undefined;
+  /** Tokens sent to each expert, [E], by the path of the router; undefined when not requested. */
+  readonly sent?: Map<string, GraphValue> | undefined;
   /** States for the next call, by the name of its input; undefined without decoding. */
   readonly states: Map<string, GraphValue> | undefined;
   /** Rows to write into the cache, [T, B, groups, width], by the name of the input that reads it. */

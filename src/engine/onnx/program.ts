@@ -204,7 +204,7 @@ export class OnnxProgram implements Program {
     call: CheckedCall<Kept> & Call,
     results: ReadonlyMap<string, OrtTensor>,
   ): Promise<RunOutput> {
-    const { output, isInRows, blocks, taps, states } = this.#parts.compiled;
+    const { output, isInRows, blocks, taps, sent, states } = this.#parts.compiled;
     const tensor = (value: GraphValue) => present(results.get(value), value);
     const all = (values: ReadonlyMap<string, GraphValue> = new Map()) =>
       new Map([...values].map(([path, value]) => [path, valuesOf(tensor(value))]));
@@ -215,6 +215,7 @@ export class OnnxProgram implements Program {
       blocks: all(blocks),
       // Excludes taps of experts without tokens.
       taps: new Map([...all(taps)].filter(([, { data }]) => data.length > 0)),
+      ...(sent && { sent: all(sent) }),
       ...(states && {
         state: this.#calls.stateAfter(call, {
           tensors: new Map([...states].map(([input, value]) => [input, tensor(value)])),

@@ -1,6 +1,6 @@
 /** State shared by the functions that compute layers during a run. */
 import type { CacheType } from '../../base/tensor/dtype.js';
-import type { LatentAttention, Layer } from '../../model/architecture/layer.js';
+import type { LatentAttention, Layer, Router } from '../../model/architecture/layer.js';
 import type { TokenIds } from '../engine.js';
 import type { Tensor, Tensor3D, Tf } from './packages.js';
 import type { WeightForms } from './weight-plan.js';
@@ -18,6 +18,8 @@ export interface ForwardRun {
   readonly lastTokens?: number | undefined;
   /** Undefined without decoding. */
   readonly decoding: DecodingState | undefined;
+  /** Called with the tokens of each expert when a router has chosen. */
+  readonly noteSent?: (router: Router, counts: readonly number[]) => void;
   /** Whether scans must have a gradient, which takes longer. */
   readonly learns?: boolean;
   /** The value of a sublayer. */

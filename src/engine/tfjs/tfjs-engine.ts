@@ -1,4 +1,4 @@
-import type { Layer } from '../../model/architecture/layer.js';
+import type { Layer, Router } from '../../model/architecture/layer.js';
 import { Calls } from '../calls.js';
 import type {
   Engine,
@@ -77,15 +77,19 @@ export class TfjsProgram implements Program {
         ids: input.ids,
         lastTokens: input.lastTokens,
         decoding,
+        ...(recorder.sent && {
+          noteSent: (router: Router, counts: readonly number[]) =>
+            recorder.noteSent(router, counts),
+        }),
       },
       (layer, value) => recorder.note(layer, value),
     );
     try {
       const inputs = (input.inputs ?? []).map(({ data, shape }) => tf.tensor(data, [...shape]));
       const output = hostValues(run.apply(this.#layer, ...(inputs as Tensor3D[])));
-      const { blocks, taps } = recorder;
+      const { blocks, taps, sent } = recorder;
       const state = decoding && this.#calls.stateAfter(call, decoding.after);
-      return { output, blocks, taps, ...(state && { state }) };
+      return { output, blocks, taps, ...(sent && { sent }), ...(state && { state }) };
     } finally {
       release();
     }
@@ -98,12 +102,14 @@ const hostValues = (tensor: Tensor): Values => ({ shape: tensor.shape, data: rea
 class Recorder {
   readonly blocks = new Map<string, Values>();
   readonly taps = new Map<string, Values>();
+  readonly sent: Map<string, Values> | undefined;
   readonly #blocks: ReadonlySet<Layer>;
   readonly #wantsTaps: boolean;
 
-  constructor(layer: Layer, { blocks = true, taps = false }: ProgramOptions) {
+  constructor(layer: Layer, { blocks = true, taps = false, sent = false }: ProgramOptions) {
     this.#blocks = new Set(blocks && layer.kind === 'languageModel' ? layer.blocks : []);
     this.#wantsTaps = taps;
+    this.sent = sent ? new Map() : undefined;
   }
 
   note(layer: Layer, value: Tensor): void {
@@ -112,6 +118,13 @@ class Recorder {
     const values = hostValues(value);
     if (isBlock) this.blocks.set(layer.name, values);
     if (this.#wantsTaps) this.taps.set(layer.name, values);
+  }
+
+  /** A router that is used again adds to its own. */
+  noteSent({ name }: Router, counts: readonly number[]): void {
+    const before = this.sent?.get(name)?.data;
+    const data = Float32Array.from(counts, (count, expert) => count + (before?.[expert] ?? 0));
+    this.sent?.set(name, { shape: [counts.length], data });
   }
 }
 

@@ -133,6 +133,8 @@ export interface EvaluationResult {
   readonly worstLines: Evaluation['worstLines'];
   /** Means of KL, or of loss without a reference, along the texts: at most 256. */
   readonly alongText: Evaluation['alongText'];
+  /** Tokens of the model's experts, by router; null without routers. */
+  readonly experts: Evaluation['experts'];
   /** Duration. @minimum 0 */
   readonly seconds: number;
 }
@@ -449,6 +451,7 @@ function evaluationResult({
     sameTop: found.divergence?.sameTop.mean ?? null,
     worstLines: found.worstLines,
     alongText: found.alongText,
+    experts: found.experts,
     seconds: found.seconds,
   };
 }

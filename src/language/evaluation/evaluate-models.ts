@@ -9,6 +9,7 @@ import type { Engine, Program, Values } from '../../engine/engine.js';
 import { nonFiniteLogits } from '../../engine/weights/non-finite-weights.js';
 import type { WeightSource } from '../../engine/weights/weights.js';
 import type { Window as AttentionWindow, LanguageModel } from '../../model/architecture/layer.js';
+import { countingProgram, LoadFold, type RouterLoad, type SentTokens } from './expert-load.js';
 import type { Estimate, LineScore, LineTracker, RunMeans } from './token-scores.js';
 import { MeanFold, quantile, RunFold, tokenScore, ValueList } from './token-scores.js';
 import type { ScoringWindow, WindowSettings } from './windows.js';
@@ -78,6 +79,8 @@ export interface Evaluation {
   readonly worstLines: readonly LineScore[] | null;
   /** Means of KL, or of loss without a reference, along the texts: at most 256. */
   readonly alongText: RunMeans;
+  /** Tokens of the model's experts, by router, those before the scored ones included; null without routers. */
+  readonly experts: readonly RouterLoad[] | null;
 }
 
 /** Scores of the tokens of a window. */
@@ -93,6 +96,8 @@ export interface WindowScores {
     readonly reverseKl: readonly number[];
     readonly sameTop: readonly (0 | 1)[];
   } | null;
+  /** Tokens of the model's experts. */
+  readonly sent: SentTokens;
   readonly seconds: number;
 }
 
@@ -132,7 +137,7 @@ export function evaluationOf(
       });
     },
     async fold(scores) {
-      const fold = new EvaluationFold(lines);
+      const fold = new EvaluationFold(lines, own.model);
       for (let index = 0; index < count; index++) fold.add(await scores(index));
       return fold.result(count, reference !== undefined);
     },
@@ -149,6 +154,7 @@ async function scoreWindow(
   broken: (reader: number) => UserError,
 ): Promise<WindowScores> {
   const start = performance.now();
+  const [ownReader] = readers;
   const [own, reference] = readers.map((reader) =>
     reader.logits(tokens.slice(0, -1), tokens.length - firstScored),
   );
@@ -177,7 +183,13 @@ async function scoreWindow(
     progress(count);
   }
   const seconds = (performance.now() - start) / 1000;
-  return { position, loss, reference: reference ? { ...other, sameTop } : null, seconds };
+  return {
+    position,
+    loss,
+    reference: reference ? { ...other, sameTop } : null,
+    sent: ownReader?.takenSent() ?? {},
+    seconds,
+  };
 }
 
 /** Maximum values of the logits of one call: 64 MB. */
@@ -191,6 +203,7 @@ class WindowReader {
   readonly #context: number;
   readonly #windows: readonly AttentionWindow[];
   readonly #tokensPerCall: number;
+  readonly #loads: LoadFold;
   #program: Program | undefined;
   /** Tokens for which the program was loaded; undefined when it reads whole windows. */
   #length: number | undefined;
@@ -200,6 +213,7 @@ class WindowReader {
     this.#model = model;
     this.#context = context;
     this.#windows = attentionWindows(model.model);
+    this.#loads = new LoadFold(model.model);
     const vocabulary = model.model.head.weight.shape[0] ?? 1;
     this.#tokensPerCall = Math.min(
       MOST_TOKENS_PER_CALL,
@@ -210,7 +224,8 @@ class WindowReader {
   /** Logits after each of the last tokens of a window, [n, V] at a time. */
   async *logits(tokens: readonly number[], lastTokens: number): AsyncGenerator<Values> {
     const isInParts = this.#windows.every((window) => isFollowedByCache(tokens.length, window));
-    const program = await this.#programFor(isInParts ? tokens.length : undefined);
+    const loaded = await this.#programFor(isInParts ? tokens.length : undefined);
+    const program = countingProgram(loaded, this.#loads);
     if (isInParts) {
       yield* new Decoder(program, this.#tokensPerCall).appendInParts(tokens, lastTokens);
       return;
@@ -219,6 +234,11 @@ class WindowReader {
     const { output } = await program.run({ ids, lastTokens });
     await new Promise(setImmediate);
     yield { shape: output.shape.slice(1), data: output.data };
+  }
+
+  /** Tokens of experts since the last call. */
+  takenSent(): SentTokens {
+    return this.#loads.taken();
   }
 
   async release(): Promise<void> {
@@ -236,6 +256,7 @@ class WindowReader {
     this.#length = wanted;
     this.#program = await this.#engine.load(model, weights, {
       blocks: false,
+      sent: this.#loads.hasRouters,
       weightForm: form,
       ...(wanted !== undefined && { decoding: { totalTokens: wanted } }),
     });
@@ -256,14 +277,17 @@ class EvaluationFold {
   readonly #squaredChange = new MeanFold();
   readonly #lossChange = new MeanFold();
   readonly #runs = new RunFold();
+  readonly #loads: LoadFold;
   #seconds = 0;
 
-  constructor(lines: LineTracker | undefined) {
+  constructor(lines: LineTracker | undefined, model: LanguageModel) {
     this.#lines = lines;
+    this.#loads = new LoadFold(model);
   }
 
-  add({ position, loss: losses, reference, seconds }: WindowScores): void {
+  add({ position, loss: losses, reference, sent, seconds }: WindowScores): void {
     this.#seconds += seconds;
+    this.#loads.add((router) => sent[router]);
     for (const [at, loss] of losses.entries()) {
       this.#own.add(loss);
       let badness = loss;
@@ -295,6 +319,7 @@ class EvaluationFold {
       divergence: areTwo ? this.#divergence() : null,
       worstLines: this.#lines?.worst() ?? null,
       alongText: this.#runs.result(),
+      experts: this.#loads.result(),
     };
   }
 

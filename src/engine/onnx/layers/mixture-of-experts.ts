@@ -215,7 +215,17 @@ interface Routes {
 /** @param weights Weight of each expert, 0 for unselected ones, [R, E]. */
 export function routesOf(context: Context, router: Router, weights: GraphValue): Routes {
   const [chosen, experts] = chosenOf(context, router, weights); // [R, K] each
-  return { weights: chosen, ...byExpert(context, router, experts) };
+  const sorted = byExpert(context, router, experts);
+  noteSent(context, router, sorted.counts);
+  return { weights: chosen, ...sorted };
+}
+
+/** Adds the tokens of each expert to the outputs of the graph; a router that is used again adds to its own. */
+function noteSent({ graph, outputs: { sent } }: Context, { name }: Router, counts: GraphValue) {
+  if (!sent) return;
+  const before = sent.get(name);
+  const own = graph.cast(counts, 'f32');
+  sent.set(name, before === undefined ? own : graph.op('Add', [before, own]));
 }
 
 /** A copy of its token's row for each pair, expert by expert: [R, width] → [N, width]. */

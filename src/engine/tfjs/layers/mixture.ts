@@ -149,7 +149,7 @@ function routedExperts(run: ForwardRun, layer: MixtureOfExperts, x: Tensor3D): T
   const [experts = 0] = layer.router.weight.shape;
   const computed = experts - (layer.zeroExperts ?? 0);
   const weights = run.apply(layer.router, x); // (B, T, experts)
-  const { tokensOf, places } = routes(readValues(weights), experts, layer.router.expertsPerToken);
+  const { tokensOf, places } = routesOf(run, layer.router, weights);
   const flat: Tensor2D = tf.reshape(weights, [-1, 1]);
   const [into, outOf] = layer.latent;
   const read = layer.expertNorm ? run.apply(layer.expertNorm, x) : x;
@@ -186,8 +186,19 @@ export interface Routes {
   readonly places: readonly Int32Array[];
 }
 
+/** The experts of each token. @param weights [B, T, experts] */
+export function routesOf({ noteSent }: ForwardRun, router: Router, weights: Tensor3D): Routes {
+  const [experts = 0] = router.weight.shape;
+  const found = routes(readValues(weights), experts, router.expertsPerToken);
+  noteSent?.(
+    router,
+    found.tokensOf.map(({ length }) => length),
+  );
+  return found;
+}
+
 /** @param weights [tokens, experts] */
-export function routes(weights: Float32Array, experts: number, perToken: number): Routes {
+function routes(weights: Float32Array, experts: number, perToken: number): Routes {
   const tokensOf: number[][] = Array.from({ length: experts }, () => []);
   const pairsOf: number[][] = Array.from({ length: experts }, () => []);
   const tokens = weights.length / experts;

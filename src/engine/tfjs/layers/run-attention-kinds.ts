@@ -9,10 +9,9 @@ import {
 import type { Param } from '../../../model/architecture/param.js';
 import type { Tensor, Tensor1D, Tensor2D, Tensor3D, Tf } from '../packages.js';
 import type { ForwardRun } from '../run.js';
-import { readValues } from '../run.js';
 import type { HeadKeys } from './attend.js';
 import { asRows, runProjections, runRotary } from './basic.js';
-import { routes } from './mixture.js';
+import { routesOf } from './mixture.js';
 import { attendHeads, runAttention } from './run-attention.js';
 
 /** u [B, T, H] → [B, T, H]. The choice of experts is a step function without a gradient, as in `runRouter`. */
@@ -22,7 +21,7 @@ export function runExpertAttention(run: ForwardRun, layer: ExpertAttention, u: T
   const [count = 0] = router.weight.shape;
   const [batch, tokens] = u.shape;
   const weights = run.apply(router, u); // (B, T, experts)
-  const { tokensOf, pairsOf, places } = routes(readValues(weights), count, router.expertsPerToken);
+  const { tokensOf, pairsOf, places } = routesOf(run, router, weights);
   /** Products of the given rows of each expert, expert by expert. */
   const through = (weight: Param, rows: Tensor2D, rowsOf: readonly (readonly number[])[]) =>
     tf.concat(
