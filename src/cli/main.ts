@@ -223,6 +223,7 @@ function watchStreams(): void {
       // Without a reader of stderr, the command still completes.
       if (error.code === 'EPIPE' && stream === process.stderr) return;
       if (error.code === 'EPIPE') process.exit(process.exitCode ?? 0);
+      isTerminalGoing ||= error.code === 'EIO';
       try {
         const advice = systemAdvice(error.code ?? '', 'folder');
         process.stderr.write(
@@ -235,12 +236,17 @@ function watchStreams(): void {
   }
 }
 
-/** Closes the streams of a terminal that is gone: Node aborts when it cannot restore it as the program ends. */
+/** Whether the terminal was closed, although the system may still take it for one. */
+let isTerminalGoing = false;
+
+/** Closes the streams of a terminal that is gone or going: Node aborts when it cannot restore it as the program ends. */
 function leaveLostTerminal(): void {
   const terminals = [0, 1, 2].filter((stream) => isatty(stream));
   process.on('exit', () => {
-    for (const stream of terminals.filter((each) => !isatty(each))) {
+    for (const stream of terminals.filter((each) => isTerminalGoing || !isatty(each))) {
       try {
+        // A chat reads keys, and a terminal that stays, as after kill -HUP, is restored.
+        if (stream === 0 && process.stdin.isRaw) process.stdin.setRawMode(false);
         fs.closeSync(stream);
       } catch {
         // It is closed already.
@@ -254,6 +260,7 @@ function endAtSignals(): void {
   const exitCodes = { SIGINT: ERROR_CODES.interrupted.exitCode, SIGTERM: 143, SIGHUP: 129 };
   handleSignals((signal) => {
     if (signal === 'SIGINT') process.once('exit', sayWhatIsLeft);
+    isTerminalGoing ||= signal === 'SIGHUP';
     process.exit(exitCodes[signal]);
   });
 }
