@@ -295,6 +295,8 @@ describe('the exit code of fit', () => {
       { for: 'serving', optimizer: 'sgd' },
       /^--optimizer is a setting of training/,
     ],
+    ['sequences of serving', { for: 'lora', batch: 4 }, /write --micro-batch 4 for a training/],
+    ['sequences of training', { for: 'serving', 'micro-batch': 2 }, /write --batch 2 for serving/],
     ['a flag of serving', { for: 'training', ...LOAD }, /^--prompt-tokens is a setting of serving/],
     ['a type of serving', { for: 'training', dtype: 'int4' }, /^--dtype is a setting of serving/],
     [

@@ -433,8 +433,15 @@ function refuseForeign(options: FitOptions): void {
   if (foreign === undefined) return;
   throw usageError(
     `${setting(foreign)} is a setting of ${other}, and ${setting('for', purpose)} excludes it`,
-    `write ${setting('for', other)}, or leave ${setting('for')} out for both`,
+    `${counterpartText(foreign, options)}write ${setting('for', other)}, or leave ${setting('for')} out for both`,
   );
+}
+
+/** The sequences at a time have a name of their own in each purpose. */
+function counterpartText(foreign: string, { batch, microBatch }: FitOptions): string {
+  if (foreign === 'batch') return `write ${setting('microBatch', batch)} for a training; or `;
+  if (foreign === 'microBatch') return `write ${setting('batch', microBatch)} for serving; or `;
+  return '';
 }
 
 /**
