@@ -7,6 +7,7 @@ const ENVIRONMENTS: Readonly<Record<string, Record<string, string>>> = {
   sweeps: { MINIMIND_SWEEPS: 'all' },
   fuzz: { MINIMIND_FUZZ: process.env.MINIMIND_FUZZ ?? '10000' },
   browser: { MINIMIND_BROWSER: 'all' },
+  mutants: { MINIMIND_SOURCES: 'all' },
   conversions: { MINIMIND_CONVERSIONS: 'all', MINIMIND_SWEEPS: 'all' },
 };
 

@@ -45,9 +45,9 @@ async function runNow(args: readonly string[], { cwd = ROOT, terminal }: Options
   try {
     process.exitCode = undefined;
     process.chdir(cwd);
-    const { runCommandLine } = await builtMain();
+    const { runCommandLine, load } = await mainOf();
     [stdout.write, stderr.write] = [writingTo(out), writingTo(err)];
-    await runCommandLine(args, pathToFileURL(ROOT));
+    await runCommandLine(args, pathToFileURL(ROOT), load);
     return { code: Number(process.exitCode ?? 0), stdout: textOf(out), stderr: textOf(err) };
   } finally {
     restore?.();
@@ -90,13 +90,21 @@ declare global {
   var oclif: { enableAutoTranspile?: boolean } | undefined;
 }
 
-function builtMain(): Promise<typeof import('../src/cli/main.js')> {
+/** The built program; that of the sources where those are changed, as in `npm run test:mutants`. */
+async function mainOf(): Promise<
+  Pick<typeof import('../src/cli/main.js'), 'runCommandLine'> & { readonly load?: object }
+> {
   // As in bin/run.js. In tests, the library would otherwise load a TypeScript compiler for later imports.
   globalThis.oclif ??= {};
   globalThis.oclif.enableAutoTranspile = false;
   // As in a pipe, for any terminal of the tests.
   delete process.env.NO_COLOR;
   delete process.env.FORCE_COLOR;
+  if (process.env.MINIMIND_SOURCES !== undefined) {
+    const { sourceCommands } = await import('./mutants/source-commands.js');
+    const { runCommandLine } = await import('../src/cli/main.js');
+    return { runCommandLine, load: await sourceCommands() };
+  }
   return import(pathToFileURL(inPackage('dist/cli/main.js')).href);
 }
 

@@ -119,3 +119,13 @@ it('quick-test warns of a different config inside the checkpoint', async () => {
     stderr: `warning: ${file}: config inside the checkpoint says model.window_size: 7, not 1024\n`,
   });
 });
+
+it.each([
+  ['onnx', '2,420 parameters, and 8 of a buffer, as described without the 192 of experts that'],
+  ['tfjs', '2,612 parameters, and 8 of a buffer, as described'],
+])('rows of experts that compute nothing may be left out: %s', async (engine, finding) => {
+  const { code, stdout } = await runHere([
+    ...['quick-test', 'fixtures/hf/longcat-flash-7-4', '--only', 'created', '--engine', engine],
+  ]);
+  expect({ code, stdout }).toEqual({ code: 0, stdout: expect.stringContaining(finding) });
+});

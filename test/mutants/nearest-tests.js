@@ -2,9 +2,9 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 
-/** Tests of the built program, which does not contain the mutant, and long ones. */
+/** Tests of the built program in a process of its own, which does not contain the mutant, and long ones. */
 const LEFT_OUT =
-  /^test\/(adding-a|boundaries|claims|commands\/|convert\/conversion\/every|fuzz\/|kill\/|man-pages|package|readme|recipes|scale\/conversion-parts\/|terminal-picture|walk)/;
+  /^test\/(adding-a|boundaries|claims|commands\/(?:convert-|hub|process)|convert\/conversion\/every|fuzz\/|kill\/|man-pages|package|readme|recipes|scale\/conversion-parts\/|terminal-picture|walk)/;
 
 const IMPORT =
   /(?:^|\n)\s*(?:import|export)\s(?!type\b)[^'"]*?from\s*'(\.[^']+)'|(?<!typeof )\bimport\(\s*'(\.[^']+)'/g;
@@ -27,8 +27,18 @@ export function readImporters(root) {
       importers.set(name, [...(importers.get(name) ?? []), file]);
     }
   }
+  for (const file of files) {
+    const command = /^src\/commands\/(.+)\.ts$/.exec(file)?.[1].replace('/', '-');
+    if (command === undefined) continue;
+    const own = files.filter((name) => isTestOf(name, command));
+    importers.set(file, [...(importers.get(file) ?? []), ...own]);
+  }
   return importers;
 }
+
+/** Whether a file tests a command by its name: `fit.test.ts` and `fit-axes.test.ts` do for `fit`. */
+const isTestOf = (name, command) =>
+  name.startsWith(`test/commands/${command}`) && /^[.-]/.test(name.slice(14 + command.length));
 
 /**
  * Tests that import a file, directly or not: the nearest first, and first those in the folder that mirrors its own, then

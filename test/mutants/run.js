@@ -1,7 +1,8 @@
 // Mutation test: changes the sources in small ways, one at a time, and reports the changes that no test notices.
 //   npm run test:mutants -- [MUTANTS=40] [SEED=1] [FILE…]
 // A mutant gets its nearest tests in groups until one fails that passes without it. It exists only in the process that runs
-// the tests, and not in dist/: tests of whole commands do not count. A survivor is a missing test or a change without effect.
+// the tests, which take commands from the sources, and not in dist/: tests that start the built program do not count. A
+// survivor is a missing test or a change without effect.
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';

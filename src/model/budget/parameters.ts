@@ -222,6 +222,10 @@ function rowsOfZeroExperts(mixture: Routed): number {
   return (experts.gateUp.elements / all) * zeroExpertsIn(mixture);
 }
 
+/** Values of a layer and its sublayers that packed tensors have for experts that compute nothing. */
+export const idleExpertElements = (layer: Layer): number =>
+  sumOf(walkCounted(layer), ({ layer: each }) => (isRouted(each) ? rowsOfZeroExperts(each) : 0));
+
 const zeroExpertsIn = (mixture: Routed): number =>
   'zeroExperts' in mixture ? (mixture.zeroExperts ?? 0) : 0;
 
