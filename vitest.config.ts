@@ -110,7 +110,8 @@ export default defineConfig(({ mode }) => ({
     environment: 'node',
     setupFiles: ['test/setup.ts'],
     // Whole-command tests start Node processes; on a busy two-core machine those take their time.
-    testTimeout: 60_000,
+    // Runs of their own have hundreds of cases in a test.
+    testTimeout: mode in ENVIRONMENTS ? 600_000 : 60_000,
     // Mostly they wait for such a process: on two cores one worker leaves one of them idle.
     maxWorkers: '100%',
     reporters: ['default'],
