@@ -75,6 +75,21 @@ export const isSaying = (word: string): boolean =>
   // Names of cards have a number, and so do counts: a100, 4x, x8.
   /^(?:[a-z]{0,3}\d[\w-]*|\d+[x×]|rtx|nvidia|geforce)$/i.test(word);
 
+/** Names of the memory of a card in flags of others. */
+const MEMORY_OF_CARD =
+  /^(?:max[-_]?)?(?:v?ram[-_]?(?:gb|size)?|(?:gpu|device)[-_]?(?:mem|memory|ram|vram)|mem|memory)$/i;
+
+/** Advice for the memory of a card as a flag: `--vram 24`. */
+export function memoryOfCard(
+  typed: TypedLine,
+  name: string,
+  value: string | undefined,
+): string | undefined {
+  if (!MEMORY_OF_CARD.test(name) || !/^\d[\d.]*(?:g(?:i?b)?)?$/i.test(value ?? ''))
+    return undefined;
+  return memoryAdvice(typed, /\d$/.test(value ?? '') ? `${value}GB` : (value ?? ''));
+}
+
 /** Advice for a memory in place of a card, which has no flag: many cards have as much. */
 export const memoryAdvice = (typed: TypedLine, word: string): string | undefined =>
   KINDS.size.test(word) && Object.hasOwn(typed.command.flags, 'list-gpus')

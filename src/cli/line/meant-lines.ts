@@ -33,7 +33,8 @@ const FORMAT_NAMES = { safetensors: true, pt: true, pth: true, gguf: true, onnx:
 /** Switches of adapters, and of weights in 4 bits, in other tools. */
 const OF_LORA =
   /(?:^| )--(?:(?:use[-_])?(?:q?lora|peft)|fine-?tune|sft|(?:for|adapter|(?:finetuning|train|fine[-_]tune)[-_]type)[ =]q?lora)(?= |=|$)/i;
-const IN_4_BITS = /(?:^| )--(?:(?:load[-_]in[-_])?4[-_]?bit|quantization[-_]bit[ =]4)(?= |=|$)/i;
+const IN_4_BITS =
+  /(?:^| )--(?:(?:load[-_]in[-_])?4[-_]?bit|quant(?:ization)?[-_]bits?[ =]4|quantize[ =]bnb\.[nf][fp]4(?:-dq)?)(?= |=|$)/i;
 
 /** Numbers of adapters in other tools. */
 const OF_ADAPTERS = /(?:^| )--lora[-_](?:r|rank|alpha|dropout|target|target[-_]modules)(?= |=|$)/i;
@@ -86,7 +87,7 @@ function asQlora(typed: TypedLine): MeantLine | undefined {
     const before = typed.words[at - 1] ?? '';
     const isValue =
       (TRUE.test(word) && IN_4_BITS.test(`${before} `)) ||
-      (/^(?:q?lora|4)$/i.test(word) &&
+      (/^(?:q?lora|4|bnb\..+)$/i.test(word) &&
         [OF_LORA, IN_4_BITS].some((each) => each.test(`${before} ${word}`)));
     const isPurpose = word === '--for' || (before === '--for' && /^q?lora$/i.test(word));
     const next = typed.words[at + 1] ?? '';
@@ -244,7 +245,7 @@ export function withoutFlag(
   length: number,
 ): MeantLine {
   const words = [
-    written,
+    typed.meanings.writtenFlag(written),
     ...(value === undefined ? typed.words.slice(at + 1, at + length) : [value]),
   ];
   const name = written.replace(/^-+/, '');

@@ -3,6 +3,7 @@ import { joined } from '../../base/text/words.js';
 import { misspelled } from '../../config/nearest.js';
 import { quote } from '../../config/quote.js';
 import { foldedName } from '../foreign/spellings.js';
+import { memoryOfCard } from './extra-words.js';
 import { exampleOf } from './flag-example.js';
 import type { LineMistake, MeantLine } from './line-mistake.js';
 import {
@@ -27,6 +28,8 @@ export function unknownFlag(typed: TypedLine, word: string, at: number): LineMis
   const name = written.replace(/^-+/, '');
   const value = inline.length > 0 ? inline.join('=') : undefined;
   const given = { at, value, name, written };
+  const memory = memoryOfCard(typed, name, value ?? typed.words[at + 1]);
+  if (memory !== undefined) return typed.mistake(message, [], memory);
   // A plan names the memory of its GPUs, which a flag that it leaves out would change.
   const isCounted = typed.command.id === 'train-plan' && valueGiven(typed, 'gpu') !== undefined;
   const elsewhere = ofOtherCommands(typed, name);
@@ -146,7 +149,9 @@ function leftOut(typed: TypedLine, given: GivenFlag): MeantLine[] {
 
 /** The same line for another command that answers about a model and has the flag. */
 function ofOtherCommands(typed: TypedLine, name: string): MeantLine[] {
-  if (!ABOUT_A_MODEL.includes(typed.command.id)) return [];
+  // What another tool serves is not trained.
+  const isServed = typed.isOfTool && typed.command.id === 'fit';
+  if (!ABOUT_A_MODEL.includes(typed.command.id) || isServed) return [];
   const namesIn = (id: string) => [
     name,
     ...typed.meanings.flagMeanings(name, id).map((meaning) => meaning.name),
