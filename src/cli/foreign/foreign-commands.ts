@@ -95,7 +95,7 @@ export const VERBS: readonly VerbRow[] = [
       'throughput,requirements,text-generation-launcher,launch-server,trtllm-serve,api,api-server,how-many-gpus,' +
       'fit-params,cost,bench serve,bench-serving,serve api-server,genai-perf profile,koboldcpp,vllm-serve,openai-server,' +
       'swift deploy,deploy api-server,tabbyapi,text-generation-webui,trtllm-build,trtllm-serve serve,trtllm-bench latency,' +
-      'trtllm-bench build,server start,aphrodite run,exo,llama-speculative',
+      'trtllm-bench build,server start,aphrodite run,exo,speculative',
     [
       ...([
         'accelerate',

@@ -93,6 +93,8 @@ export const PROGRAM_FLAGS: Readonly<Record<string, Readonly<Record<string, Prog
     '--num-layers': { name: '--mlx.num-layers' },
     '-q': { name: '--int4', unless: '--q-bits' },
     '-g': { name: '--generation-tokens' },
+    // A training and not a test of it.
+    '--train': { name: '--mlx.train' },
   },
   // The share of a model on the GPU.
   lms: { '--gpu': { name: '--gpu-offload', only: /^(?:max|auto|off|[01](?:\.\d+)?)$/ } },
@@ -110,9 +112,9 @@ export const PROGRAM_FLAGS: Readonly<Record<string, Readonly<Record<string, Prog
     '--merge-lora': { name: '--swift.merge-lora' },
   },
   // The folder of the work, and that of the model: turboderp-org/exllamav2 da07fac doc/convert.md.
-  convert: { '-o': { name: '--work-dir', when: '-cf' }, '-cf': { name: '--outfile' } },
+  convert: { '-o': { name: '--exllama.work-dir', when: '-cf' }, '-cf': { name: '--outfile' } },
 };
 
 /** A flag as the user wrote it, for one of `PROGRAM_FLAGS`: `--mlx.num-layers` is `--num-layers`. */
 export const writtenFlag = (word: string): string =>
-  word.replace(/^--(?:mlx|lm-eval|sglang|swift)\./, '--');
+  word.replace(/^--(?:exllama|mlx|lm-eval|sglang|swift)\./, '--');

@@ -141,7 +141,9 @@ function cardAt(
       return { flags: ['--gpu', one, '--gpus', count], length };
     }
     const single = name.replace(/(?<=\d)s$/i, '');
-    if (!/^\d{1,3}$/.test(name) && isCard(single)) return { flags: ['--gpu', single], length };
+    const isProcessor = /^cpu$/i.test(name);
+    if (isProcessor || (!/^\d{1,3}$/.test(name) && isCard(single)))
+      return { flags: ['--gpu', single], length };
   }
   return undefined;
 }

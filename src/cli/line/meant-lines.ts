@@ -67,6 +67,10 @@ export function meantLines(typed: TypedLine, given: GivenFlag): MeantLine[] {
       name === 'precision' || value === 'qlora';
     meanings.sort((a, b) => Number(isOfTraining(b)) - Number(isOfTraining(a)));
   }
+  // The type of weights that adapters leave as they are has a flag of its own, and is the type of the weights elsewhere.
+  const isOfAdapters = /(?:^| )--for[ =]lora(?= |$)/.test(typed.words.join(' '));
+  const isFirst = ({ name }: FlagMeaning) => (name === 'base-dtype') === isOfAdapters;
+  meanings.sort((a, b) => Number(isFirst(b)) - Number(isFirst(a)));
   const found = meanings.map((meaning) => ({ meaning, lines: linesOf(typed, meaning, given) }));
   // To leave a flag out is the last choice.
   const [only, ...others] = found.filter(

@@ -122,7 +122,9 @@ function checkKind(
 ): void {
   const { helpValue = '', options } = flag as Option;
   refuseCards(typed, flag.name, value, at, inline);
-  if (options !== undefined || !NUMERIC.test(helpValue) || /^[-\d.~]|^auto$/.test(value)) return;
+  const isNumber = NUMERIC.test(helpValue) && !/^[-\d.~]|^auto$/.test(value);
+  const isUnset = helpValue === 'TYPE' && /^(?:auto|none)$/i.test(value);
+  if (options !== undefined || !(isNumber || isUnset)) return;
   const given = { at, value: inline, name: flag.name, written: `--${flag.name}` };
   const lines = meantLines(typed, given).map((line) => ({ ...line, isSpelling: false }));
   const advice = typed.meanings.flagAdvice(flag.name);

@@ -32,13 +32,15 @@ export function unknownFlag(typed: TypedLine, word: string, at: number): LineMis
   if (memory !== undefined) return typed.mistake(message, [], memory);
   // A plan names the memory of its GPUs, which a flag that it leaves out would change.
   const isCounted = typed.command.id === 'train-plan' && valueGiven(typed, 'gpu') !== undefined;
-  const elsewhere = ofOtherCommands(typed, name);
+  const owned = ofOtherCommands(typed, name);
+  // What another tool serves is not trained.
+  const elsewhere = typed.isOfTool && typed.command.id === 'fit' ? [] : owned;
   // A flag of another command is not a key of a config.
   const lines = [
     ...meantLines(typed, given).map((line) => ({ ...line, isOfTool: true })),
     ...withoutNo(typed, name, at),
     ...similarFlags(typed, given),
-    ...(elsewhere.length > 0 ? [] : asSetting(typed, given)),
+    ...(owned.length > 0 ? [] : asSetting(typed, given)),
     ...(isCounted ? elsewhere : []),
     ...leftOut(typed, given),
     ...(isCounted ? [] : elsewhere),
@@ -149,9 +151,7 @@ function leftOut(typed: TypedLine, given: GivenFlag): MeantLine[] {
 
 /** The same line for another command that answers about a model and has the flag. */
 function ofOtherCommands(typed: TypedLine, name: string): MeantLine[] {
-  // What another tool serves is not trained.
-  const isServed = typed.isOfTool && typed.command.id === 'fit';
-  if (!ABOUT_A_MODEL.includes(typed.command.id) || isServed) return [];
+  if (!ABOUT_A_MODEL.includes(typed.command.id)) return [];
   const namesIn = (id: string) => [
     name,
     ...typed.meanings.flagMeanings(name, id).map((meaning) => meaning.name),

@@ -44,9 +44,9 @@ const LOCAL: readonly (readonly [line: string, right: Right])[] = [
     is('convert-checkpoint hf out.gguf --dtype q4_k_m --imatrix imatrix.gguf --dry-run'),
   ],
   [
-    'llama-quantize hf out.gguf Q4_K_M 8 --dry-run',
+    'llama-quantize hf out.gguf Q4_K_M 1 --dry-run',
     is(
-      'convert-checkpoint hf out.gguf --dtype q4_k_m --threads 8 --dry-run',
+      'convert-checkpoint hf out.gguf --dtype q4_k_m --threads 1 --dry-run',
       'convert-checkpoint hf out.gguf --dtype q4_k_m --dry-run',
     ),
   ],
@@ -97,7 +97,10 @@ const LOCAL: readonly (readonly [line: string, right: Right])[] = [
   ['python -m gguf.scripts.gguf_dump old.pt', is('inspect old.pt')],
   [
     'koboldcpp.exe --model qwen3-8b --gpulayers 99 --contextsize 16384 --gpu 3060',
-    is('fit qwen3-8b --context 16384 --gpu 3060'),
+    is(
+      'fit qwen3-8b --context 16384 --gpu 3060',
+      'fit qwen3-8b --gpu-layers 99 --context 16384 --gpu 3060',
+    ),
   ],
   [
     './koboldcpp-linux-x64 --model qwen3-8b --contextsize 8192 --gpu 4060',

@@ -76,7 +76,7 @@ const NAMES: readonly (readonly [line: string, right: Right])[] = [
   ['profile Qwen2.5-7B-Instruct', AS_IT_IS],
   ['profile meta-llama/Meta-Llama-3-8B', AS_IT_IS],
   ['profile llama3:8b-instruct-q8_0', says(['--dtype q8_0'])],
-  ['profile "Mistral 7B Instruct v0.3"', says(['istral-7B'])],
+  ['profile "Mistral 7B Instruct v0.3"', AS_IT_IS],
   ['profile deepseek-ai/DeepSeek-V3', AS_IT_IS],
   [
     'profile bartowski/Llama-3.2-1B-Instruct-GGUF',

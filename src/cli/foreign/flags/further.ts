@@ -28,6 +28,11 @@ export const FURTHER_FLAGS: readonly FlagRow[] = [
   ],
   ['<none>', 'sglang.max-total-tokens=', ['sglang']],
   ['<none>', 'mlx.num-layers=', ['mlx']],
+  ['', 'mlx.train', ['mlx']],
+  ['', 'exllama.work-dir=', ['exllama']],
+  // A training and a service of any data have the same memory.
+  ['<none>@fit', 'dataset=,dataset-name=,dataset-path=,data=', ['trl', 'swift', 'trtllm']],
+  ['base-dtype@fit', 'torch-dtype', ['swift', 'transformers']],
   ['', 'lm-eval.model=', ['lm-eval']],
   ['', 'swift.merge-lora', ['swift']],
   ['zero=1', 'accelerate-config=zero1', ['trl']],
@@ -74,5 +79,5 @@ export const FURTHER_FLAGS: readonly FlagRow[] = [
   ['draft-tokens', 'speculative-config.num-speculative-tokens', ['vllm']],
   ['<none>', 'speculative-config.method=,cache-max-entry-count=', ['vllm', 'lmdeploy']],
   ['@convert-checkpoint', 'split', ['llama.cpp']],
-  ['', 'torch-dtype=auto,dtype=auto', ['transformers']],
+  ['', 'torch-dtype=auto,dtype=auto,dtype=none,torch-dtype=none', ['transformers', 'unsloth']],
 ];
