@@ -100,7 +100,10 @@ async function readLine(words: string[], config: Config): Promise<readonly strin
   } catch (error) {
     if (!(error instanceof LineMistake)) throw error;
     const { withCheckedLine } = await import('./line/proposal.js');
-    const mended = await withCheckedLine(error, (line) => checkLine(line, config));
+    const { withSentence } = await import('./foreign/unknown-command.js');
+    const isOurs = config.findCommand(words[0] ?? '') !== undefined;
+    const mistake = isOurs ? await withSentence(error, words) : error;
+    const mended = await withCheckedLine(mistake, (line) => checkLine(line, config));
     if (mended.spelled === undefined) throw mended.error;
     if (!isQuiet(words)) {
       process.stderr.write(`reading this as: ${pasteable(mended.spelled)}\n`);

@@ -205,8 +205,9 @@ describe('a row of the table of commands', () => {
     for (const word of words.split(',')) {
       const [first = '', ...rest] = word.split(' ');
       const lines = meanings.verbLines(first, {
-        words: [...rest, 'a', 'b.onnx', 'c', '--gpu=h100', '--model=m'],
+        words: [...rest, 'a', 'b.onnx', 'c', '--gpu=h100', '--model=m', '--lora=l'],
         isSwitch: () => true,
+        isCommand: () => false,
       });
       const commands = lines.map(([command]) => command);
       expect(commands.length, word).toBeGreaterThan(0);

@@ -3,7 +3,8 @@ import type { Source } from './flags/flag-row.js';
 
 /**
  * Lines that a first word means, and the words. `$1` is an argument of theirs, `$2.gguf` one that has this ending, and
- * `$model` the value of their --model. A line after `?gpu` is for words with a GPU.
+ * `$model` the value of their --model. A line after `?gpu` is for words with a GPU,
+ * and one after `?adapter` for words with the folder of an adapter.
  */
 type VerbRow = readonly [lines: readonly string[], words: string, sources: readonly Source[]];
 
@@ -15,12 +16,12 @@ export const VERBS: readonly VerbRow[] = [
   [
     ['generate'],
     'cli,chat,sample,complete,inference,infer,talk,prompt,simple,generate-text,webchat,chat-cli,generate-full,' +
-      'generate-adapter,generate-adapter-v2,generate-sequentially,generate-tp',
+      'swift app,swift web-ui,generate-adapter,generate-adapter-v2,generate-sequentially,generate-tp',
     ['llama.cpp', 'axolotl', 'llama-factory', 'nanogpt', 'mlx', 'vllm', 'speech'],
   ],
   [
     ['generate', 'fit', 'quick-test'],
-    'run,llamafile,test-inference',
+    'run,llamafile,test-inference,main,mistralrs-server plain,mistralrs-server gguf,mistralrs-server run',
     ['ollama', 'llamafile', 'exllama'],
   ],
   [
@@ -55,7 +56,7 @@ export const VERBS: readonly VerbRow[] = [
     ],
   ],
   [
-    ['convert-checkpoint $1 $3 --merge-lora $2', 'convert-checkpoint'],
+    ['convert-checkpoint $1 $3 --merge-lora $2', '?adapter convert-checkpoint'],
     'merge-lora,merge-adapter,export-lora,merge,merge-and-unload,fuse,llamafactory-cli export,merge-peft',
     ['llama.cpp', 'axolotl', 'llama-factory', 'mlx', 'peft', 'litgpt'],
   ],
@@ -95,7 +96,7 @@ export const VERBS: readonly VerbRow[] = [
       'throughput,requirements,text-generation-launcher,launch-server,trtllm-serve,api,api-server,how-many-gpus,' +
       'fit-params,cost,bench serve,bench-serving,serve api-server,genai-perf profile,koboldcpp,vllm-serve,openai-server,' +
       'swift deploy,deploy api-server,tabbyapi,text-generation-webui,trtllm-build,trtllm-serve serve,trtllm-bench latency,' +
-      'trtllm-bench build,server start,aphrodite run,exo,speculative',
+      'trtllm-bench build,mistralrs tune,swift rollout,server start,aphrodite run,exo,speculative',
     [
       ...([
         'accelerate',
@@ -134,15 +135,15 @@ export const VERBS: readonly VerbRow[] = [
       'export $model --save $1/model.onnx',
       'export',
     ],
-    'onnx,to-onnx,export onnx,exporters onnx,torch2onnx,export-onnx',
+    'onnx,to-onnx,export onnx,exporters onnx,torch2onnx,export-onnx,torch.onnx.export',
     ['optimum', 'speech'],
   ],
   [['inspect --tensors'], 'tensors,keys,state-dict', ['speech']],
-  [['inspect'], 'cat,dump,gguf-dump,gguf,safetensors', ['llama.cpp', 'speech']],
+  [['inspect'], 'cat,dump,gguf-dump,gguf,safetensors,safetensors-info', ['llama.cpp', 'speech']],
   [['compare-srte'], 'srte', ['speech']],
   [
     ['doctor'],
-    'devices,engines,env,ps,nvidia-smi,rocm-smi,collect-env,system-info,ds-report,check-env',
+    'devices,engines,env,ps,lms status,nvidia-smi,rocm-smi,collect-env,system-info,ds-report,check-env',
     ['ollama', 'llama-factory', 'transformers', 'accelerate', 'lmstudio', 'speech'],
   ],
   [['--version'], 'version', ['llama-factory', 'lmstudio', 'speech']],

@@ -2,7 +2,7 @@
 
 import path from 'node:path';
 import { ownValue } from '../../base/text/words.js';
-import { PROGRAMS, programInFile, programInImage, runnerNamed } from './programs.js';
+import { PROGRAMS, programInFile, runnerNamed, wordsOfImage } from './programs.js';
 import { foldedName } from './spellings.js';
 
 /** A line after the programs that start it. */
@@ -11,6 +11,8 @@ export interface StartedLine {
   readonly words: readonly string[];
   /** The script that it runs, as it was written. */
   readonly script?: string | undefined;
+  /** Whether the script is run in several processes, as trainings are. */
+  readonly isLaunched?: boolean;
   /** Words of the launchers that are not in the line, with the reason. */
   readonly leftOut?: readonly string[];
 }
@@ -147,7 +149,12 @@ function withoutPrefix(words: readonly string[], before: readonly Variable[] = [
   const isNext = runner?.words?.includes(next) ?? false;
   if (runner?.starts === 'container' && isNext) return fromContainer(rest, before);
   if (runner?.starts !== 'program') return { rest: words, variables: before, leftOut: [] };
-  return withoutPrefix(isNext ? rest : words.slice(1), before);
+  const own = isNext ? rest : words.slice(1);
+  // Flags with values, of which none is a word that could begin a line: srun --nodes=2.
+  const start = own.findIndex((word) => !/^-[^=]+=/.test(word));
+  const inner = withoutPrefix(own.slice(Math.max(start, 0)), before);
+  const flags = own.slice(0, Math.max(start, 0)).map((flag) => `${flag} is not needed`);
+  return { ...inner, leftOut: [...flags, ...inner.leftOut] };
 }
 
 /** The program that a container starts, without the flags of the container. */
@@ -167,7 +174,7 @@ function fromContainer(words: readonly string[], before: readonly Variable[]): P
     if (flag === '--gpus') gpus = devices ?? (Number(value) || undefined);
     at += inline === undefined && !CONTAINER_SWITCHES.test(flag) ? 2 : 1;
   }
-  const own = [...programInImage(words[at] ?? ''), ...words.slice(at + 1)];
+  const own = wordsOfImage(words[at] ?? '', words.slice(at + 1));
   const { rest, ...inner } = withoutPrefix(own, variables);
   const leftOut = at > 0 ? ['the flags of the container are not needed'] : [];
   return { ...inner, rest, gpus: gpus === 1 ? undefined : gpus, leftOut };
@@ -252,7 +259,7 @@ function fromLauncher(launcher: string, words: readonly string[]): StartedLine |
     if (gpus === 0 && machines > 1) leftOut.push(`${machines} machines without a number of GPUs`);
     const counted = gpus > 1 ? ['--gpus', String(gpus)] : [];
     const words = [...line.words, ...withoutDashes(rest), ...counted, ...flags];
-    return { ...line, words, leftOut };
+    return { ...line, words, leftOut, isLaunched: true };
   }
 }
 

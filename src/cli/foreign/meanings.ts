@@ -102,12 +102,19 @@ export function commandAdvice(word: string, rest: readonly string[]): string | u
   }
   if (OF_A_STORE.has(command) || (isOfProgram && OF_A_PROGRAM_STORE.has(command)))
     return 'minimind has no store of models: it reads files, folders and hf:ORG/NAME';
-  if (!DOWNLOADS.has(command)) return undefined;
+  const isClone = command === 'git' && words[0] === 'clone';
+  if (command.startsWith('merge') && command !== 'merge-weights') {
+    return 'write it as in minimind convert-checkpoint MODEL OUT --merge-lora DIR';
+  }
+  if (!DOWNLOADS.has(command) && !isClone) return undefined;
   const plain = words.filter((each) => !each.startsWith('-'));
   const apart = plain.filter((each) => !/^--[\w-]+$/.test(words[words.indexOf(each) - 1] ?? ''));
   // A name can be written in two words; the value of a flag is none of them.
-  const given = apart.length > 0 ? apart : plain;
-  const repository = hubRepository(given.join('-')) ?? hubRepository(given[0] ?? '');
+  const named = apart.length > 0 ? apart : plain;
+  const given = isClone ? named.slice(1) : named;
+  // A type after the name: `qwen/qwen3-8b@q4_k_m`.
+  const [first = ''] = (given[0] ?? '').split('@');
+  const repository = hubRepository(given.join('-')) ?? hubRepository(first);
   if (repository === undefined) return 'a model of the hub is read as hf:ORG/NAME';
   return `write ${downloadLine(repository)}, or read its config as hf:${repository}`;
 }
@@ -289,6 +296,8 @@ export interface VerbWords {
   readonly words: readonly string[];
   /** Whether a flag has no value here. */
   readonly isSwitch: (word: string) => boolean;
+  /** Whether a word is a command of ours. */
+  readonly isCommand: (word: string) => boolean;
 }
 
 /** Words that are arguments, and all others. */
@@ -306,10 +315,17 @@ function argumentsOf({ words, isSwitch }: VerbWords): { given: string[]; flags: 
 /** A flag with the model of a line, in programs that have one. */
 const MODEL_FLAG = /^(?:-m|--model)$/;
 
+/** Flags of which a template needs one. */
+const CONDITIONS: Readonly<Record<string, RegExp>> = {
+  gpu: /^--gpu$/,
+  adapter: /^--(?:lora|peft|adapters?)(?:[-_](?!r$|rank|alpha)|$)/i,
+};
+
 /** The words of a line that a template means; undefined where a part of it is missing. */
 function filled(row: string, verb: VerbWords): string[] | undefined {
-  const [, condition, template = ''] = /^(\?gpu )?(.*)$/.exec(row) ?? [];
-  if (condition && flagIn(verb.words, /^--gpu$/) === undefined) return undefined;
+  const [, condition, template = ''] = /^(?:\?(\w+) )?(.*)$/.exec(row) ?? [];
+  const flag = CONDITIONS[condition ?? ''];
+  if (flag && flagIn(verb.words, flag) === undefined) return undefined;
   if (!template.includes('$')) return [...template.split(' '), ...verb.words];
   const model = template.includes('$model') ? flagIn(verb.words, MODEL_FLAG) : undefined;
   if (template.includes('$model') && model === undefined) return undefined;
@@ -383,7 +399,8 @@ export function verbLines(word: string, verb: VerbWords): string[][] {
   const isKnown = isVerb(next) || isVerb(`${next} ${rest.words[0]}`);
   if (isKnown) return verbLines(next, rest);
   // A program can be a command, too: lm_eval.
-  return isVerb(word) ? filledLines(first, verb) : [[next, ...rest.words]];
+  if (isVerb(word)) return filledLines(first, verb);
+  return verb.isCommand(next) ? [[next, ...rest.words]] : [];
 }
 
 /** The words of a program with its own flags by the names of the table. */

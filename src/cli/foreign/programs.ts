@@ -23,6 +23,7 @@ const CONTAINERS: Runner = { starts: 'container', words: ['run'] };
 const RUNNERS: Readonly<Record<string, Runner>> = {
   ...{ nohup: PLAIN, time: PLAIN, exec: PLAIN, srun: PLAIN },
   ...{ npx: PLAIN, bunx: PLAIN, pipx: PLAIN, uvx: PLAIN, $: PLAIN, '%': PLAIN, '>': PLAIN },
+  please: PLAIN,
   sudo: { ...PLAIN, runsScripts: true },
   uv: { ...PLAIN, words: ['run'], runsScripts: true },
   poetry: { ...PLAIN, words: ['run'], runsScripts: true },
@@ -47,33 +48,45 @@ export const PROGRAMS: ReadonlySet<string> = new Set([
   ...['ollama', 'vllm', 'sglang', 'lms', 'axolotl', 'accelerate', 'llamafactory-cli', 'mlx-lm'],
   ...['deepspeed', 'hf', 'huggingface-cli', 'optimum-cli', 'tune', 'lm-eval', 'litgpt', 'trl'],
   ...['llama', 'lmdeploy', 'genai-perf', 'transformers', 'transformers-cli', 'swift', 'megatron'],
+  ...[
+    'mistralrs-server',
+    'text-generation-server',
+    'kt',
+    'gpustack',
+    'openllm',
+    'ramalama',
+    'local-ai',
+  ],
   ...['mistralrs', 'aphrodite', 'exo', 'jan', 'cortex', 'trtllm-bench', 'lighteval', 'unsloth'],
 ]);
 
 /** Programs whose own flags can come before their commands: `trtllm-bench --model M throughput`. */
 export const LATE_COMMANDS: Readonly<Record<string, readonly string[]>> = {
   'trtllm-bench': ['throughput', 'latency', 'build'],
+  'mistralrs-server': ['plain', 'gguf', 'run', 'vision-plain', 'x-lora', 'lora'],
 };
 
 /** Files of programs: `./build/bin/llama-server`, `koboldcpp.exe`, `koboldcpp-linux-x64`. */
 const PROGRAM_FILE =
-  /^(?:.*[/\\])?(llama-[\w-]+|koboldcpp|llamafile|mistralrs|ollama|lms|vllm)(?:-(?:linux|mac|win|nocuda|rocm|oldpc)[\w-]*)?(?:\.exe)?$/i;
+  /^(?:.*[/\\])?(llama-[\w-]+|koboldcpp|llamafile|mistralrs|mistralrs-server|ollama|lms|vllm)(?:-(?:linux|mac|win|nocuda|rocm|oldpc)[\w-]*)?(?:\.exe)?$/i;
 
 /** The name of a program without its folder, system and ending; undefined for other words. */
 export const programInFile = (word: string): string | undefined =>
   PROGRAM_FILE.exec(word)?.[1]?.toLowerCase();
 
 /** Images of containers that start a program; others have the words of one after their names. */
-const IMAGES: readonly (readonly [image: RegExp, words: readonly string[]])[] = [
+const IMAGES: readonly (readonly [image: RegExp, words: readonly string[], alone?: string])[] = [
   [/\bvllm-openai\b/, ['vllm', 'serve']],
   [/\btext-generation-inference\b/, ['text-generation-launcher']],
-  [/\bollama\/ollama\b/, ['ollama']],
+  [/\bollama\/ollama\b/, ['ollama'], 'serve'],
   [/\bllama\.cpp:(?:server|full)/, ['llama-server']],
 ];
 
-/** The words of a program that an image starts. */
-export const programInImage = (image: string): readonly string[] =>
-  IMAGES.find(([pattern]) => pattern.test(image))?.[1] ?? [];
+/** The words of the program that an image starts with further words. */
+export function wordsOfImage(image: string, rest: readonly string[]): readonly string[] {
+  const [, words = [], alone] = IMAGES.find(([pattern]) => pattern.test(image)) ?? [];
+  return [...words, ...(alone !== undefined && rest.length === 0 ? [alone] : rest)];
+}
 
 /** A flag of a program that has another meaning here. */
 interface ProgramFlag {
@@ -106,6 +119,7 @@ export const PROGRAM_FLAGS: Readonly<Record<string, Readonly<Record<string, Prog
   },
   // The tokens of all sequences together: sgl-project/sglang 004813e docs/advanced_features/server_arguments.md.
   sglang: { '--max-total-tokens': { name: '--sglang.max-total-tokens' } },
+  'trtllm-bench': { '--model_path': { name: '--trtllm.model-path' } },
   mistralrs: { '-p': { name: '--port' }, '-f': { name: '--model' } },
   swift: {
     '--merge_lora': { name: '--swift.merge-lora' },
@@ -117,4 +131,4 @@ export const PROGRAM_FLAGS: Readonly<Record<string, Readonly<Record<string, Prog
 
 /** A flag as the user wrote it, for one of `PROGRAM_FLAGS`: `--mlx.num-layers` is `--num-layers`. */
 export const writtenFlag = (word: string): string =>
-  word.replace(/^--(?:exllama|mlx|lm-eval|sglang|swift)\./, '--');
+  word.replace(/^--(?:exllama|mlx|trtllm|lm-eval|sglang|swift)\./, '--');

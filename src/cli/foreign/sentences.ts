@@ -20,18 +20,21 @@ const TOPICS: readonly (readonly [topic: Topic, words: RegExp])[] = [
     'hardware',
     /^(?:v?ram|memory|mem|runs?|running|fits?|fitting|gpus?|cards?|serve|serving|host|deploy|load|hardware|fast|speed|slow|machine)$/i,
   ],
-  ['size', /^(?:big|large|size|sizes?|param(?:s|eters?)?|weights?|layers?|flops|kv|cache|long)$/i],
+  [
+    'size',
+    /^(?:big|large|size|sizes?|param(?:s|eters?)?|weights?|layers?|flops|kv|cache|long|bigger|larger|smaller|biggest|smallest)$/i,
+  ],
 ];
 
 type Topic = 'adapters' | 'training' | 'comparison' | 'hardware' | 'size';
 
 /** Words that begin a sentence, and verbs that a sentence can begin with. */
 const BEGINNINGS =
-  /^(?:how|what|whats|what's|which|where|can|could|will|would|does|do|is|are|should|i|show|tell|find|count|estimate|serve|run|train|fine-?tune|pretrain|host|deploy|design|build)$/i;
+  /^(?:how|what|whats|what's|which|where|can|could|will|would|does|do|is|are|should|i|show|tell|find|count|estimate|serve|run|train|fine-?tune|pretrain|host|deploy|design|build|q?lora|fit|profile|plan|compare|export|please)$/i;
 
 /** Words that add nothing. */
 const FILLERS =
-  /^(?:a|an|the|my|me|i|we|you|it|its|do|does|is|are|be|to|of|on|onto|in|at|for|from|with|using|and|or|by|how|what|whats|what's|which|where|can|could|will|would|should|shall|much|many|need|needs|needed|take|takes|require|requires|required|have|has|there|get|single|one|models?|llms?|network|show|tell|find|count|estimate|enough|possible|design|build|good|best|new|small|this|that|use|used)$/i;
+  /^(?:a|an|the|my|me|i|we|you|it|its|do|does|is|are|be|to|of|on|onto|in|at|for|from|with|using|and|or|by|how|what|whats|what's|which|where|can|could|will|would|should|shall|much|many|need|needs|needed|take|takes|require|requires|required|have|has|there|get|single|one|models?|llms?|network|show|tell|find|count|estimate|enough|possible|design|build|good|best|new|small|this|that|than|use|used|please|plan|into)$/i;
 
 /** What a number counts, by the word after it. */
 const COUNTED: Readonly<Record<string, string>> = {
@@ -70,6 +73,14 @@ export async function sentenceLine(
   const said = await meaningOf(own, vocabulary);
   const line = said && lineOf(said);
   return line && [...line, ...rest];
+}
+
+/** Advice for a memory of a sentence in place of a card: `does qwen3-8b fit in 16GB`. */
+export function memoryInSentence(words: readonly string[]): string | undefined {
+  const memory = words.find((word) => KINDS.size.test(word) && /g/i.test(word));
+  return memory === undefined || !BEGINNINGS.test(words[0] ?? '')
+    ? undefined
+    : `name a GPU with --gpu: minimind fit --list-gpus ${memory} lists those with this memory`;
 }
 
 async function meaningOf(
@@ -168,7 +179,7 @@ function lineOf({ models, flags, topics, size, isQuantized }: Said): string[] | 
       : ['train-plan', model, ...flags];
   }
   if (topics.has('hardware') || hasCard) return ['fit', model, ...flags];
-  return topics.has('size') ? ['profile', model, ...flags] : undefined;
+  return ['profile', model, ...flags];
 }
 
 /** Formats that a model is converted to in a sentence, with the words after the model and its name without an ending. */

@@ -7,7 +7,7 @@ import { nearest } from '../../config/nearest.js';
 import { quote } from '../../config/quote.js';
 import { isHardwareName } from '../flags/hardware-flags.js';
 import { LineMistake, type MeantLine } from '../line/line-mistake.js';
-import { startedLine } from './launchers.js';
+import { type StartedLine, startedLine } from './launchers.js';
 import {
   commandAdvice,
   isProgram,
@@ -17,7 +17,7 @@ import {
   verbLines,
 } from './meanings.js';
 import { scriptError, scriptIn } from './scripts.js';
-import { sentenceLine } from './sentences.js';
+import { memoryInSentence, sentenceLine } from './sentences.js';
 
 /**
  * The error for words that begin with no command of ours.
@@ -49,8 +49,9 @@ export async function unknownCommand(
   const verbs = verbLines(text, {
     words: rest,
     isSwitch: (word) => isSwitch(word, config),
+    isCommand: (word) => config.findCommand(word) !== undefined,
   });
-  const advice = commandAdvice(text, rest);
+  const advice = commandAdvice(text, rest) ?? memoryInSentence(words);
   if (verbs.length > 0 || said !== undefined || advice !== undefined) {
     const isHelp = rest.length > 0 && rest.every((word) => /^(?:-h|--help)$/.test(word));
     const lines = [...(said ? [said] : []), ...verbs].map((meant) => ({
@@ -79,6 +80,17 @@ export async function unknownCommand(
 /** The line that a sentence means. */
 const saidLine = (words: readonly string[]): Promise<string[] | undefined> =>
   sentenceLine(words, { isModel: isPresent, isCard: isHardwareName });
+
+/** The mistake of a line of ours, with the line that its words mean as a sentence as the last one. */
+export async function withSentence(
+  mistake: LineMistake,
+  words: readonly string[],
+): Promise<LineMistake> {
+  const said = await saidLine(words);
+  if (said === undefined) return mistake;
+  const lines = [...mistake.lines, { words: said, lead: `did you mean ${said[0]}?` }];
+  return new LineMistake(mistake.message, lines, mistake.advice);
+}
 
 /** The error for a line whose command comes later: after flags, or after programs that start it. */
 async function otherStart(
@@ -131,7 +143,14 @@ async function otherStart(
   // A script of our projects without a model of the user has an example of its own.
   const isNamed = await Promise.all(rest.map((word) => isPresent(word.replace(/^--[\w-]+=/, ''))));
   const { message, suggestion } = scriptError('a command', started.script);
-  const verbs = verbLines(command, { words: rest, isSwitch: (word) => isSwitch(word, config) });
+  const verb = {
+    words: rest,
+    isSwitch: (word: string) => isSwitch(word, config),
+    isCommand: (word: string) => config.findCommand(word) !== undefined,
+  };
+  const named = verbLines(command, verb);
+  const verbs =
+    named.length > 0 || isCommand ? named : verbLines(verbInName(command, started), verb);
   if (!isNamed.includes(true)) {
     // Arguments of the user name another model than the example.
     const [verb = isCommand ? command : undefined] = verbs[0] ?? [];
@@ -152,6 +171,18 @@ async function otherStart(
     { otherwise: suggestion },
   );
 }
+
+/** Verbs in the names of scripts, and the commands for them. */
+const VERBS_IN_NAMES: readonly (readonly [name: RegExp, verb: string])[] = [
+  [/(?:^|-)(?:pre)?train|fine-?tun|(?:^|-)(?:sft|dpo|grpo|ppo|clm|mlm)(?:-|$)/, 'train'],
+  [/(?:^|-)(?:eval|perplexity|ppl)/, 'eval'],
+  [/(?:^|-)(?:generate|infer|chat|sample|demo)/, 'generate-text'],
+  [/(?:^|-)(?:serve|server|api)/, 'serve'],
+];
+
+/** The verb in the name of a script. What runs in several processes is a training. */
+const verbInName = (name: string, { isLaunched = false }: StartedLine): string =>
+  VERBS_IN_NAMES.find(([pattern]) => pattern.test(name))?.[1] ?? (isLaunched ? 'train' : '');
 
 /** Number of words at the beginning that are flags of ours, with their values. */
 function flagsBefore(words: readonly string[], config: Config): number {

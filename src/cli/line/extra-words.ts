@@ -1,5 +1,6 @@
 /** Words without a flag that people write after the arguments, and the flags that they mean. */
 import { parseDtype } from '../../base/tensor/dtype.js';
+import { nearestValue } from '../foreign/spellings.js';
 import type { MeantLine } from './line-mistake.js';
 import type { Option } from './meant-lines.js';
 import { MODEL_ARGUMENTS, type TypedLine } from './typed-line.js';
@@ -174,6 +175,9 @@ function asFlagOfCommand(typed: TypedLine, word: string, at: number): MeantLine[
   return (EXTRA_WORDS[typed.command.id] ?? []).flatMap(({ kind, words }): MeantLine[] => {
     if (kind === 'gpu') return asCard(typed, word, at);
     if (kind !== 'model' && !KINDS[kind].test(word)) return [];
+    // A family is not chosen by letters alone.
+    const { options = [] } = (typed.command.flags.family ?? {}) as Option;
+    if (kind === 'family' && nearestValue('family', word, options) === undefined) return [];
     const [first = ''] = words;
     if (!first.startsWith('-')) {
       const given = typed.arguments.map((each) => each.at);

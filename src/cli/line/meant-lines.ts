@@ -32,7 +32,7 @@ const FORMAT_NAMES = { safetensors: true, pt: true, pth: true, gguf: true, onnx:
 
 /** Switches of adapters, and of weights in 4 bits, in other tools. */
 const OF_LORA =
-  /(?:^| )--(?:(?:use[-_])?(?:q?lora|peft)|fine-?tune|sft|(?:for|adapter|(?:finetuning|train|fine[-_]tune)[-_]type)[ =]q?lora)(?= |=|$)/i;
+  /(?:^| )--(?:(?:use[-_])?(?:q?lora|peft)|fine-?tune|sft|(?:for|adapter|(?:finetuning|train|tuner|fine[-_]tune)[-_]type)[ =]q?lora)(?= |=|$)/i;
 const IN_4_BITS =
   /(?:^| )--(?:(?:load[-_]in[-_])?4[-_]?bit|quant(?:ization)?[-_]bits?[ =]4|quantize[ =]bnb\.[nf][fp]4(?:-dq)?)(?= |=|$)/i;
 

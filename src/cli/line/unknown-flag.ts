@@ -140,7 +140,10 @@ function leftOut(typed: TypedLine, given: GivenFlag): MeantLine[] {
     .flagMeanings(given.name, typed.command.id)
     .some(
       ({ name }) =>
-        Object.hasOwn(typed.command.flags, name) || name === '<hub>' || name === '<model>',
+        Object.hasOwn(typed.command.flags, name) ||
+        name === '<hub>' ||
+        name === '<model>' ||
+        Object.hasOwn(typed.command.args, name.slice(1, -1)),
     );
   // A GPU asks for another command.
   const isAsked = given.name === 'gpu' && !ABOUT_A_MODEL.includes(typed.command.id);

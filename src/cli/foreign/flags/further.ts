@@ -29,6 +29,10 @@ export const FURTHER_FLAGS: readonly FlagRow[] = [
   ['<none>', 'sglang.max-total-tokens=', ['sglang']],
   ['<none>', 'mlx.num-layers=', ['mlx']],
   ['', 'mlx.train', ['mlx']],
+  ['', 'trtllm.model-path=', ['trtllm']],
+  ['gpu-memory-utilization', 'gmu', ['aphrodite']],
+  ['quantize=int4@convert-checkpoint', 'isq=4', ['mistralrs']],
+  ['quantize=int8@convert-checkpoint', 'isq=8', ['mistralrs']],
   ['', 'exllama.work-dir=', ['exllama']],
   // A training and a service of any data have the same memory.
   ['<none>@fit', 'dataset=,dataset-name=,dataset-path=,data=', ['trl', 'swift', 'trtllm']],

@@ -128,6 +128,7 @@ export const NOT_NEEDED: readonly FlagRow[] = [
     ['trtllm'],
   ],
   ['', 'gguf-path=,optimize-config-path=,optimize-rule-path=,prompt-file=', ['ktransformers']],
+  ['', 'indent=', ['speech']],
   ['', 'loader=,nowebui,listen,api,extensions=', ['webui']],
   ['', 'no-tensors', ['llama.cpp']],
   ['', 'save-model,save-method=,push-model,push-gguf,hub-path=,save-gguf', ['unsloth']],

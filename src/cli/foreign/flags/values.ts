@@ -6,7 +6,15 @@ export const OFF: Readonly<Record<string, string>> = {
 };
 
 /** Numbers that mean all layers in llama.cpp. */
-const ALL_LAYERS = { '-1': '', '99': '', '100': '', '999': '', '9999': '', all: '' } as const;
+const ALL_LAYERS = {
+  '-1': '',
+  '99': '',
+  '100': '',
+  '999': '',
+  '9999': '',
+  all: '',
+  auto: '',
+} as const;
 
 /** Types of a cache in llama.cpp and mlx-lm. */
 const CACHE_TYPES = { '8': 'int8', '4': 'int4' } as const;
