@@ -8,6 +8,7 @@ import type { Run } from '../run-cli.js';
 import { runHere } from '../run-here.js';
 import { GUESSES, type Right } from './guesses.js';
 import { HABIT_GUESSES } from './habit-guesses.js';
+import { FURTHER_GUESSES } from './program-guesses/further.js';
 import { SERVING_GUESSES } from './program-guesses/serving.js';
 import { SPEECH_GUESSES } from './program-guesses/speech.js';
 import { TRAINING_GUESSES } from './program-guesses/training.js';
@@ -89,7 +90,12 @@ describe('a first guess', () => {
     expect({ code, stderr: code === 0 ? '' : stderr }).toEqual({ code: 0, stderr: '' });
   });
 
-  const PROGRAM_GUESSES = [...SERVING_GUESSES, ...TRAINING_GUESSES, ...SPEECH_GUESSES];
+  const PROGRAM_GUESSES = [
+    ...SERVING_GUESSES,
+    ...TRAINING_GUESSES,
+    ...SPEECH_GUESSES,
+    ...FURTHER_GUESSES,
+  ];
 
   it.each([...GUESSES, ...TOOL_GUESSES, ...HABIT_GUESSES, ...SENTENCE_GUESSES, ...PROGRAM_GUESSES])(
     'is understood: minimind %s',

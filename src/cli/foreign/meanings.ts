@@ -281,11 +281,11 @@ export function otherNames(): readonly string[] {
   return knownNames;
 }
 
-/** Words of other tools for a command as it is, without flags of its own. */
+/** Words of other tools that mean lines of one command, whose flags follow them. */
 export const aliasesOf = (command: string): string[] =>
-  VERBS.filter(([lines]) => lines.length === 1 && lines[0] === command)
+  VERBS.filter(([lines]) => lines.every((line) => commandOf(line) === command))
     .flatMap(([, words]) => words.split(','))
-    .filter((word) => !word.includes(' '));
+    .filter((word) => /^[\w-]+$/.test(word));
 
 /** The lines that a word means; none for a word that is not in the table. */
 const linesOf = (word: string): readonly string[] =>
@@ -422,7 +422,17 @@ function withProgramFlags(program: string, words: readonly string[], verb: VerbW
   };
 }
 
+/** Whether words only ask for help. */
+export const isHelp = (words: readonly string[]): boolean =>
+  words.length > 0 && words.every((word) => /^(?:-h|--help)$/.test(word));
+
+/** The command of a template, without conditions and flags. */
+const commandOf = (template: string): string => template.replace(/^\?\w+ /, '').split(' ')[0] ?? '';
+
 function filledLines(name: string, verb: VerbWords): string[][] {
+  // The help of a word is that of its command.
+  const [first] = linesOf(name);
+  if (first !== undefined && isHelp(verb.words)) return [[commandOf(first), ...verb.words]];
   return linesOf(name).flatMap((template) => {
     const words = filled(template, verb);
     return words === undefined ? [] : [words];

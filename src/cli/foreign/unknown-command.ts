@@ -10,12 +10,14 @@ import { LineMistake, type MeantLine } from '../line/line-mistake.js';
 import { type StartedLine, startedLine } from './launchers.js';
 import {
   commandAdvice,
+  isHelp,
   isProgram,
   isVerb,
   nearestCommand,
   programWords,
   verbLines,
 } from './meanings.js';
+import { PROGRAMS, runnerNamed } from './programs.js';
 import { scriptError, scriptIn } from './scripts.js';
 import { memoryInSentence, sentenceLine } from './sentences.js';
 
@@ -53,16 +55,23 @@ export async function unknownCommand(
   });
   const advice = commandAdvice(text, rest) ?? memoryInSentence(words);
   if (verbs.length > 0 || said !== undefined || advice !== undefined) {
-    const isHelp = rest.length > 0 && rest.every((word) => /^(?:-h|--help)$/.test(word));
     const lines = [...(said ? [said] : []), ...verbs].map((meant) => ({
       words: meant,
-      isSpelling: isHelp,
+      isSpelling: isHelp(isProgram(typed) ? rest.slice(1) : rest),
       isOfTool: meant !== said,
       lead: `did you mean ${commandIn(meant, config)}?`,
     }));
     return new LineMistake(`expected a command, found ${quote(text)}`, lines, {
       otherwise: advice ?? 'minimind --help lists the commands',
     });
+  }
+  // A program of others is not a typing mistake.
+  const isOther = PROGRAMS.has(text.toLowerCase()) || runnerNamed(text) !== undefined;
+  if (isOther) {
+    return usageError(
+      `expected a command, found ${quote(text)}`,
+      'write its command after it; docs/coming-from.md has lines of each program',
+    );
   }
   const close = isFlag ? nearest(text, ['--version', '--help']) : nearestCommand(text, known);
   const isFile = close === undefined && !isFlag && (await isModel(text));
