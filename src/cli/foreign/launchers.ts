@@ -249,7 +249,11 @@ function fromLauncher(launcher: string, words: readonly string[]): StartedLine |
     else if (PER_MACHINE.test(name)) perMachine = count;
     else if (MACHINES.test(name)) machines = count;
     else if (IN_ALL.test(name)) all = count;
-    else flags.push(written, ...(value === undefined ? [] : [value]));
+    else {
+      const isConfig = launcher === 'accelerate' && name === 'configfile';
+      flags.push(isConfig ? '--accelerate.config_file' : written);
+      if (value !== undefined) flags.push(value);
+    }
   }
   return undefined;
 

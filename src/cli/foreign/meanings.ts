@@ -1,5 +1,7 @@
 /** Meanings of words of other tools. Loaded only for a line with a word that is not one of ours. */
 
+import path from 'node:path';
+import { isFolder } from '../../base/files/file-system.js';
 import { downloadLine } from '../../base/text/hub-names.js';
 import { ownValue } from '../../base/text/words.js';
 import { misspelled } from '../../config/nearest.js';
@@ -344,7 +346,9 @@ function filled(row: string, verb: VerbWords): string[] | undefined {
     const word = given[Number(place) - 1];
     if (word === undefined || !word.toLowerCase().endsWith(ending)) return undefined;
     used.add(Number(place) - 1);
-    words.push(file === '' ? word : `${word.replace(/[/\\]+$/, '')}${file}`);
+    const base = word.replace(/[/\\]+$/, '');
+    // A folder that is not there is not made.
+    words.push(file === '' ? word : `${base}${isFolder(base) ? file : path.extname(file)}`);
   }
   return [...words, ...given.filter((_, at) => !used.has(at)), ...flags];
 }
@@ -387,7 +391,9 @@ export function verbLines(word: string, verb: VerbWords): string[][] {
   if (first === 'ollama' && next === 'create' && commandAdvice(word, verb.words)) return [];
   const isOfProgram = isProgram([word, ...verb.words]);
   // Programs have `--` before the flags of a launcher.
-  const own = isOfProgram ? verb.words.slice(1).filter((each) => each !== '--') : verb.words;
+  const own = (
+    isOfProgram ? verb.words.slice(1).filter((each) => each !== '--') : verb.words
+  ).flatMap(hubWords);
   const rest = withProgramFlags(first, own, verb);
   if (!isOfProgram && isVerb(`${word} ${next}`)) {
     return filledLines(`${first} ${verbOf(next)}`, { ...rest, words: rest.words.slice(1) });
@@ -401,6 +407,15 @@ export function verbLines(word: string, verb: VerbWords): string[][] {
   // A program can be a command, too: lm_eval.
   if (isVerb(word)) return filledLines(first, verb);
   return verb.isCommand(next) ? [[next, ...rest.words]] : [];
+}
+
+/** A model of the hub as Ollama names it, with its type: `hf.co/ORG/NAME:Q4_K_M`. */
+function hubWords(word: string): string[] {
+  const [, repository, type] =
+    /^(?:hf\.co|huggingface\.co)\/([\w.-]+\/[\w.-]+):(\w+)$/.exec(word) ?? [];
+  return repository === undefined || type === undefined
+    ? [word]
+    : [`hf:${repository}`, '--dtype', type];
 }
 
 /** The words of a program with its own flags by the names of the table. */

@@ -131,4 +131,4 @@ export const PROGRAM_FLAGS: Readonly<Record<string, Readonly<Record<string, Prog
 
 /** A flag as the user wrote it, for one of `PROGRAM_FLAGS`: `--mlx.num-layers` is `--num-layers`. */
 export const writtenFlag = (word: string): string =>
-  word.replace(/^--(?:exllama|mlx|trtllm|lm-eval|sglang|swift)\./, '--');
+  word.replace(/^--(?:accelerate|exllama|mlx|trtllm|lm-eval|sglang|swift)\./, '--');

@@ -89,8 +89,10 @@ function refuseFillers(typed: TypedLine, most: number): void {
       FILLER.test(word) && !fs.existsSync(word) && (index > 0 || isBeforeMore(typed, at)),
   );
   if (filler === undefined || (!isOpen && typed.arguments.length <= most)) return;
+  // Of a list of models, each further word is one.
+  const models = typed.arguments.map(({ word }) => word).filter((word) => !FILLER.test(word));
   throw typed.mistake(`minimind ${typed.name}: expected no word ${quote(filler.word)}`, [
-    { ...typed.corrected(filler.at, []), isSpelling: true },
+    { ...typed.corrected(filler.at, []), isSpelling: true, ...(isOpen && { models }) },
   ]);
 }
 

@@ -1,4 +1,5 @@
 /** Lines that a flag of another tool can mean. */
+import fs from 'node:fs';
 import { ownValue } from '../../base/text/words.js';
 import type { FlagMeaning } from '../foreign/meanings.js';
 import { foldedName, nearestValue } from '../foreign/spellings.js';
@@ -120,8 +121,8 @@ function asFitOfAdapters(typed: TypedLine): MeantLine | undefined {
 }
 
 /**
- * The line with attention in replicas as in SGLang, where the tensor parallel size counts the GPUs of all replicas:
- * sgl-project/sglang issue 8164.
+ * The line with attention in replicas as in SGLang, where the tensor parallel size counts the GPUs of all replicas, and
+ * those of one share its attention: sgl-project/sglang 2aa2e2d python/sglang/srt/layers/dp_attention.py.
  */
 function asReplicas(typed: TypedLine): MeantLine | undefined {
   const at = typed.words.findIndex((word) => /^--enable[-_]dp[-_]attention$/.test(word));
@@ -196,6 +197,10 @@ export function linesOf(typed: TypedLine, meaning: FlagMeaning, given: GivenFlag
       found !== undefined &&
       (given.value !== undefined || meaning.hasValue || typed.isLooseValue(given.at + 1));
     return [withoutFlag(typed, given, own === '' ? '' : name, isValue ? length : 1)];
+  }
+  // A data set of the hub is no file, and its tokens are not counted here.
+  if (name === 'data' && own !== undefined && !fs.existsSync(own)) {
+    return [withoutFlag(typed, given, '<none>', length)];
   }
   if (meaning.isPerSequence) return inTokens(typed, name, own, given.at, length);
   if (meaning.isOfStep) return perStep(typed, name, own, given.at, length);

@@ -22,6 +22,10 @@ const ABOUT_A_MODEL: readonly string[] = ['profile', 'fit', 'train-plan'];
 /** A value of a key in a config: a number, a switch, or the name of a choice. */
 const SETTING = /^(?:-?[\d.]+(?:e[-+]?\d+)?|[a-z_]+)$/i;
 
+/** Names of flags of a program, which are no keys of a config. */
+const OF_A_PROGRAM =
+  /(?:^|[-_])(?:port|host|dir|path|name|url|key|token|timeout|interval|format|logs?|level|backend|strategy|file|config|workers)$/i;
+
 export function unknownFlag(typed: TypedLine, word: string, at: number): LineMistake {
   const [written = '', ...inline] = word.split('=');
   const message = `unknown flag ${quote(written)} of minimind ${typed.name}`;
@@ -111,6 +115,7 @@ function asSetting(typed: TypedLine, { at, name, value }: GivenFlag): MeantLine[
   const isOfModel = Object.keys(args).some((each) => MODEL_ARGUMENTS.has(each));
   const key = /^(?:model\.)?([a-z][\w-]{2,})$/i.exec(name)?.[1];
   if (!Object.hasOwn(flags, 'set') || !isOfModel || key === undefined) return [];
+  if (typed.isOfTool && OF_A_PROGRAM.test(key)) return [];
   const next = typed.isValueMissing(at + 1) ? undefined : typed.words[at + 1];
   const isNext = value === undefined && next !== undefined && SETTING.test(next);
   // A word that is neither a value of a key nor an argument is the value of something else.

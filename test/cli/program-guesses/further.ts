@@ -271,8 +271,8 @@ const LINES: readonly (readonly [line: string, right: Right])[] = [
   ],
 
   // Conversions, evaluations, views.
-  ['optimum-cli export onnx -m hf onnx_out/', is('export hf --save onnx_out/model.onnx')],
-  ['python -m transformers.onnx --model=hf onnx/', is('export hf --save onnx/model.onnx')],
+  ['optimum-cli export onnx -m hf onnx_out/', is('export hf --save onnx_out.onnx')],
+  ['python -m transformers.onnx --model=hf onnx/', is('export hf --save onnx.onnx')],
   ['torch.onnx.export hf model.onnx', is('export hf --save model.onnx')],
   [
     'python zero_to_fp32.py zero out.safetensors --dry-run',
@@ -372,7 +372,10 @@ const LINES: readonly (readonly [line: string, right: Right])[] = [
   ['what can i run on a 3060', is('fit --gpu 3060')],
   ['qlora qwen3-8b on a 3090', is('fit qwen3-8b --for qlora --gpu 3090')],
   ['export hf as onnx', is('export hf --save hf.onnx')],
-  ['compare qwen3-8b and llama-3.1-8b on h100', says('compare qwen3-8b llama-3.1-8b')],
+  [
+    'compare qwen3-8b and llama-3.1-8b on h100',
+    { says: ['error: '], never: ['llama-3.1-8b h100'] },
+  ],
   ['fit qwen3-8b into 24gb', says('fit --list-gpus 24gb')],
   ['is qwen3-8b bigger than llama-3.1-8b', is('compare qwen3-8b llama-3.1-8b')],
   ['plan a 1B model', is('plan --max-params 1B')],

@@ -13,7 +13,7 @@ export const FURTHER_FLAGS: readonly FlagRow[] = [
   ),
   [
     'training-config@train-plan|fit',
-    'deepspeed-config,deepspeed-config-file,config-file',
+    'deepspeed-config,deepspeed-config-file,config-file,accelerate.config-file',
     ['deepspeed', 'accelerate'],
   ],
   [
@@ -28,7 +28,10 @@ export const FURTHER_FLAGS: readonly FlagRow[] = [
   ],
   ['<none>', 'sglang.max-total-tokens=', ['sglang']],
   ['<none>', 'mlx.num-layers=', ['mlx']],
+  ['<none>', 'accelerate.config-file=', ['accelerate']],
   ['', 'mlx.train', ['mlx']],
+  // All linear layers, as here without --targets.
+  ['@fit', 'target-modules=all-linear,lora-target=all', ['peft', 'swift', 'llama-factory']],
   ['', 'trtllm.model-path=', ['trtllm']],
   ['gpu-memory-utilization', 'gmu', ['aphrodite']],
   ['quantize=int4@convert-checkpoint', 'isq=4', ['mistralrs']],
