@@ -1,6 +1,5 @@
 /** The process around a command: streams, signals, and the handling of errors. */
 import fs from 'node:fs';
-import path from 'node:path';
 import { isatty } from 'node:tty';
 import { fileURLToPath } from 'node:url';
 import { Config } from '@oclif/core/config';
@@ -13,13 +12,13 @@ import { beginInputs, writtenFiles } from '../base/files/input-registry.js';
 import { beginMounts } from '../base/files/mounted.js';
 import { toJson } from '../base/text/escape.js';
 import { joined } from '../base/text/words.js';
-import { nearest } from '../config/nearest.js';
 import { escapeText, quote } from '../config/quote.js';
 import { spellAsFlags } from './flag-spelling.js';
 import type { HelpLength } from './help.js';
 import { readCommandLine } from './line/command-line.js';
 import { LineMistake, type MeantLine, pasteable } from './line/line-mistake.js';
-import { NeedsMeanings } from './line/typed-line.js';
+import { type DeclaredCommand, MODEL_ARGUMENTS, NeedsMeanings } from './line/typed-line.js';
+import { wordsOfLine } from './line/words-of-line.js';
 import { renderOptions, writeInterruption, writeStdout } from './output.js';
 
 /** Must match `additionalHelpFlags` and `additionalVersionFlags` in package.json. */
@@ -101,7 +100,10 @@ async function readLine(words: string[], config: Config): Promise<readonly strin
   } catch (error) {
     if (!(error instanceof LineMistake)) throw error;
     const { withCheckedLine } = await import('./line/proposal.js');
-    const mended = await withCheckedLine(error, (line) => checkLine(line, config));
+    const { withSentence } = await import('./foreign/unknown-command.js');
+    const isOurs = config.findCommand(words[0] ?? '') !== undefined;
+    const mistake = isOurs ? await withSentence(error, words) : error;
+    const mended = await withCheckedLine(mistake, (line) => checkLine(line, config));
     if (mended.spelled === undefined) throw mended.error;
     if (!isQuiet(words)) {
       process.stderr.write(`reading this as: ${pasteable(mended.spelled)}\n`);
@@ -140,6 +142,7 @@ async function checkLine(
   config: Config,
 ) {
   for (const model of models) {
+    const { isPresent } = await import('./foreign/unknown-command.js');
     if (!(await isPresent(model))) throw new LineMistake(`${model} is not a model`, [], CONDITION);
   }
   for (const gpu of gpus) {
@@ -152,6 +155,7 @@ async function checkLine(
   const name = words.slice(0, isCommand ? 1 : 2);
   const rest = (await readWords([...words], config, isOfTool)).slice(name.length);
   const declared = config.findCommand(name.join(':'), { must: true });
+  if (isOfTool) await refuseOtherWord(declared, rest);
   const isOfHub = (declared as { readsHub?: unknown }).readsHub !== undefined;
   const reference = isOfHub ? undefined : rest.find((word) => word.startsWith('hf:'));
   if (reference !== undefined) {
@@ -165,11 +169,17 @@ async function checkLine(
   }
 }
 
-/** Whether a model is a preset, a model of the hub, or a file that exists. */
-async function isPresent(model: string): Promise<boolean> {
-  if (model.startsWith('hf:') || fs.existsSync(model)) return true;
-  const { presetsNamed } = await import('../input/model-input/locate.js');
-  return presetsNamed(model).length === 1;
+/** Refuses a word of another tool in the place of a model: `server start`. A name that is not here can be one. */
+async function refuseOtherWord(command: DeclaredCommand, rest: readonly string[]): Promise<void> {
+  const { isPresent } = await import('./foreign/unknown-command.js');
+  const [argument] = Object.keys(command.args);
+  if (!MODEL_ARGUMENTS.has(argument ?? '')) return;
+  const word = wordsOfLine(rest, command.flags).find(({ flag }) => flag === undefined)?.texts[0];
+  if (word === undefined || !/^[a-z]+$|^\d[\d.]*[kmbt]?$/.test(word) || (await isPresent(word)))
+    return;
+  throw new LineMistake(`${quote(word)} is not a model`, [], {
+    otherwise: 'minimind list shows the presets',
+  });
 }
 
 /** The commands of this package. Files in the user's folders cannot add commands or change their style. */
@@ -278,11 +288,10 @@ async function refuseUnknownCommand(words: readonly string[], config: Config): P
   if (config.findTopic(word)) {
     // A topic without a command shows its help.
     if (next === undefined || HELP_AND_VERSION.has(next)) return;
-    if (!config.findCommand(`${word}:${next}`))
-      throw await unknownCommand([word, next], words, config);
-    return;
+    if (config.findCommand(`${word}:${next}`)) return;
   }
-  throw await unknownCommand([word], words, config);
+  const { unknownCommand } = await import('./foreign/unknown-command.js');
+  throw await unknownCommand(words.slice(0, config.findTopic(word) ? 2 : 1), words, config);
 }
 
 /** Class of a command of this package. */
@@ -294,7 +303,7 @@ type CheckedClass = new (
 /** @throws LineMistake for a script in place of a model. */
 async function refuseScript(words: readonly string[]): Promise<void> {
   if (!words.slice(1).some((word) => /\.(?:py|sh|ipynb)$/i.test(word))) return;
-  const { scriptArgument, scriptError } = await import('./line/scripts.js');
+  const { scriptArgument, scriptError } = await import('./foreign/scripts.js');
   const script = scriptArgument(flagsIn(words).slice(1));
   if (script !== undefined) throw scriptError('a model', script);
 }
@@ -316,184 +325,6 @@ async function readWords(words: string[], config: Config, isOfTool = false): Pro
     if (!(error instanceof NeedsMeanings)) throw error;
     return [...name, ...read(await import('./foreign/meanings.js'))];
   }
-}
-
-/** @param written The words of a command's name. */
-async function unknownCommand(
-  written: readonly string[],
-  words: readonly string[],
-  config: Config,
-): Promise<UserError> {
-  const { commandAdvice, isProgram, isVerb, nearestCommand, programWords, verbLines } =
-    await import('./foreign/meanings.js');
-  const { scriptError, scriptIn } = await import('./line/scripts.js');
-  const other = await otherStart(words, config);
-  if (other !== undefined) return other;
-  const typed = written.length > 1 ? words : programWords(words);
-  const text = typed === words ? written.join(' ') : (typed[0] ?? '');
-  const hyphenated = text.replaceAll('_', '-');
-  if (written.length === 1 && words.length > 1 && config.findCommand(hyphenated)) {
-    return new LineMistake(`expected a command, found ${quote(text)}`, [
-      { words: [hyphenated, ...words.slice(1)], isSpelling: true },
-    ]);
-  }
-  const script = isVerb(text) || isProgram(typed) ? undefined : scriptIn(words);
-  if (script !== undefined) return scriptError('a command', script);
-  const rest = typed.slice(written.length);
-  const isFlag = text.startsWith('-');
-  const topics = config.topics.map(({ name }) => name);
-  const ids = [...config.commandIDs, ...topics].map((id) => id.replaceAll(':', ' '));
-  const known = [...new Set(ids)];
-  const verbs = verbLines(text, {
-    words: rest,
-    isSwitch: (word) => isSwitch(word, config),
-  });
-  const advice = commandAdvice(text, rest);
-  if (verbs.length > 0 || advice !== undefined) {
-    const isHelp = rest.length > 0 && rest.every((word) => /^(?:-h|--help)$/.test(word));
-    const lines = verbs.map((meant) => ({
-      words: meant,
-      isSpelling: isHelp,
-      isOfTool: true,
-      lead: `did you mean ${commandIn(meant, config)}?`,
-    }));
-    return new LineMistake(`expected a command, found ${quote(text)}`, lines, {
-      otherwise: advice ?? 'minimind --help lists the commands',
-    });
-  }
-  const close = isFlag ? nearest(text, ['--version', '--help']) : nearestCommand(text, known);
-  const isFile = close === undefined && !isFlag && (await isModel(text));
-  const meant = isFile ? [await commandOf(text), text] : close?.split(' ');
-  const lines = meant
-    ? [{ words: [...meant, ...rest], lead: `did you mean ${meant.join(' ')}?` }]
-    : isFlag
-      ? []
-      : await linesWithoutCommand(text, rest);
-  return new LineMistake(`expected a command, found ${quote(text)}`, lines, {
-    otherwise: 'minimind --help lists the commands',
-  });
-}
-
-/** The error for a line whose command comes later: after flags, or after programs that start it. */
-async function otherStart(
-  words: readonly string[],
-  config: Config,
-): Promise<UserError | undefined> {
-  const [first = ''] = words;
-  const at = flagsBefore(words, config);
-  const own = words[at] ?? '';
-  if (at > 0 && (config.findCommand(own) ?? config.findTopic(own))) {
-    const meant = [...words.slice(at), ...words.slice(0, at)];
-    return new LineMistake(`expected a command, found ${quote(first)}`, [
-      { words: meant, isSpelling: true },
-    ]);
-  }
-  const { startedLine } = await import('./foreign/launchers.js');
-  const started = startedLine(words);
-  if (started === undefined) return undefined;
-  const [command = '', ...rest] = started.words;
-  const { leftOut = [] } = started;
-  if (command === '') {
-    return usageError(
-      `expected a command, found ${quote(words.join(' '))} alone`,
-      'minimind --help lists the commands',
-    );
-  }
-  const isCommand = config.findCommand(command) !== undefined;
-  if (started.script === undefined) {
-    if (!isCommand) {
-      const error = await unknownCommand([command], started.words, config);
-      if (words.includes(command) || !(error instanceof LineMistake)) return error;
-      // The word is not one of the user's: `tune run` has recipes.
-      const message = `expected a command, found ${quote(first)}`;
-      return new LineMistake(message, error.lines, error.advice);
-    }
-    return new LineMistake(`expected a command, found ${quote(first)}`, [
-      {
-        words: started.words,
-        isSpelling: first !== 'tune' && leftOut.length === 0,
-        isOfTool: true,
-        leftOut,
-      },
-    ]);
-  }
-  // A script of our projects without a model of the user has an example of its own.
-  const { scriptError } = await import('./line/scripts.js');
-  const { verbLines } = await import('./foreign/meanings.js');
-  const isNamed = await Promise.all(rest.map((word) => isPresent(word.replace(/^--[\w-]+=/, ''))));
-  const { message, suggestion } = scriptError('a command', started.script);
-  const verbs = verbLines(command, { words: rest, isSwitch: (word) => isSwitch(word, config) });
-  if (!isNamed.includes(true)) {
-    // Arguments of the user name another model than the example.
-    const [verb = isCommand ? command : undefined] = verbs[0] ?? [];
-    const hasArgument = rest.length > 0 && !rest[0]?.startsWith('-');
-    return hasArgument && verb !== undefined
-      ? usageError(message, `name a config or a preset, as minimind ${verb} --help shows`)
-      : undefined;
-  }
-  const lines = isCommand ? [[...started.words], ...verbs] : verbs;
-  return new LineMistake(
-    message,
-    lines.map((meant) => ({
-      words: meant,
-      isOfTool: true,
-      leftOut,
-      lead: `did you mean ${commandIn(meant, config)}?`,
-    })),
-    { otherwise: suggestion },
-  );
-}
-
-/** Number of words at the beginning that are flags of ours, with their values. */
-function flagsBefore(words: readonly string[], config: Config): number {
-  let at = 0;
-  while (words[at]?.startsWith('-')) {
-    const word = words[at] ?? '';
-    const name = word.replace(/^--|=.*$/gs, '').replaceAll('_', '-');
-    if (isSwitch(word, config)) at += 1;
-    else if (config.commands.some(({ flags }) => Object.hasOwn(flags, name))) {
-      at += word.includes('=') ? 1 : 2;
-    } else return 0;
-  }
-  return at;
-}
-
-/** Whether a flag is a switch of every command that has it. */
-function isSwitch(word: string, config: Config): boolean {
-  const name = word.replace(/^-+/, '').replaceAll('_', '-');
-  const own = config.commands.flatMap(({ flags }) =>
-    Object.values(flags).filter((flag) => flag.name === name || flag.char === name),
-  );
-  return own.length > 0 && own.every(({ type }) => type === 'boolean');
-}
-
-/** The words of a line that name its command, and the flags that a template has before those of the user. */
-const commandIn = (words: readonly string[], config: Config): string =>
-  words.slice(0, config.findCommand(words.slice(0, 2).join(':')) ? 2 : 1).join(' ');
-
-/** Lines for a number of parameters or a GPU in the place of a command. */
-async function linesWithoutCommand(text: string, rest: readonly string[]): Promise<MeantLine[]> {
-  if (/^\d[\d.,_]*[kmbt]$/i.test(text)) return [{ words: ['plan', '--max-params', text, ...rest] }];
-  return [{ words: ['fit', '--list-gpus', text, ...rest], gpus: [text] }];
-}
-
-/** The command for a model without a command. A checkpoint without a config only has tensors to show. */
-async function commandOf(model: string): Promise<string> {
-  const { locateModel } = await import('../input/model-input/locate.js');
-  const { configIn } = await import('../base/files/config-names.js');
-  const place = locateModel(model);
-  if (place.kind !== 'checkpoint' || place.listing === undefined) return 'profile';
-  const hasConfig =
-    place.listing === 'file'
-      ? configIn(path.dirname(model)) !== undefined
-      : place.config !== place.path;
-  return hasConfig ? 'profile' : 'inspect';
-}
-
-async function isModel(text: string): Promise<boolean> {
-  if (/[/\\.]/.test(text) || fs.existsSync(text)) return true;
-  const { presetsNamed } = await import('../input/model-input/locate.js');
-  return presetsNamed(text).length > 0;
 }
 
 /** Text of the parser around the message of a flag's own parser. */

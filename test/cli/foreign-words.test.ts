@@ -205,17 +205,18 @@ describe('a row of the table of commands', () => {
     for (const word of words.split(',')) {
       const [first = '', ...rest] = word.split(' ');
       const lines = meanings.verbLines(first, {
-        words: [...rest, 'a', 'b.onnx', 'c'],
+        words: [...rest, 'a', 'b.onnx', 'c', '--gpu=h100', '--model=m', '--lora=l'],
         isSwitch: () => true,
+        isCommand: () => false,
       });
       const commands = lines.map(([command]) => command);
       expect(commands.length, word).toBeGreaterThan(0);
       for (const template of templates) {
-        const [command = ''] = template.split(' ');
+        const [command = ''] = template.replace(/^\?\w+ /, '').split(' ');
         const known = COMMANDS.some(({ id }) => id === command) || command === '--version';
         expect(known, template).toBe(true);
       }
-      expect(templates.map((each) => each.split(' ')[0])).toEqual(
+      expect(templates.map((each) => each.replace(/^\?\w+ /, '').split(' ')[0])).toEqual(
         expect.arrayContaining([commands[0]]),
       );
     }

@@ -1,12 +1,17 @@
 import fs from 'node:fs';
 import path from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
+import { imatrix } from '../checkpoint/gguf/imatrix-files.js';
 import { onFileEnd } from '../cleanup.js';
 import { inPackage } from '../fixtures.js';
 import type { Run } from '../run-cli.js';
 import { runHere } from '../run-here.js';
 import { GUESSES, type Right } from './guesses.js';
 import { HABIT_GUESSES } from './habit-guesses.js';
+import { FURTHER_GUESSES } from './program-guesses/further.js';
+import { SERVING_GUESSES } from './program-guesses/serving.js';
+import { SPEECH_GUESSES } from './program-guesses/speech.js';
+import { TRAINING_GUESSES } from './program-guesses/training.js';
 import { SENTENCE_GUESSES } from './sentence-guesses.js';
 import { TOOL_GUESSES } from './tool-guesses.js';
 import { userFolder, wordsOf } from './user-folder.js';
@@ -70,6 +75,9 @@ describe('a first guess', () => {
     fs.cpSync(inPackage('fixtures/lora/llama-patterns'), path.join(folder, 'lora'), {
       recursive: true,
     });
+    // Of one matrix of this model.
+    const matrix = { 'blk.0.attn_q.weight': { sums: Array(32).fill(1), counts: [1] } };
+    fs.writeFileSync(path.join(folder, 'imatrix.gguf'), imatrix(matrix));
     // Another config would be another model of this folder.
     fs.cpSync(path.join(folder, 'my.yaml'), path.join(folder, 'minimind.yaml'));
     other = userFolder(folder, onFileEnd);
@@ -82,7 +90,14 @@ describe('a first guess', () => {
     expect({ code, stderr: code === 0 ? '' : stderr }).toEqual({ code: 0, stderr: '' });
   });
 
-  it.each([...GUESSES, ...TOOL_GUESSES, ...HABIT_GUESSES, ...SENTENCE_GUESSES])(
+  const PROGRAM_GUESSES = [
+    ...SERVING_GUESSES,
+    ...TRAINING_GUESSES,
+    ...SPEECH_GUESSES,
+    ...FURTHER_GUESSES,
+  ];
+
+  it.each([...GUESSES, ...TOOL_GUESSES, ...HABIT_GUESSES, ...SENTENCE_GUESSES, ...PROGRAM_GUESSES])(
     'is understood: minimind %s',
     async (line, right) => {
       const run = await runHere(wordsOf(line), { cwd: folder });

@@ -92,7 +92,6 @@ export const MEANT: readonly (readonly [line: string, ...words: readonly string[
   ['fit my.yaml --gpu h100 --inference', '--for serving'],
   ['fit my.yaml --gpu h100 --adam8bit', '--optimizer adamw-8bit'],
   ['fit my.yaml --gpu h100 --optim adamw_torch', '--optimizer adamw'],
-  ['fit my.yaml --vram 24GB', '--max-memory 24GB'],
   ['fit my.yaml h100', '--gpu h100'],
   ['fit my.yaml 4090 --for serving', '--gpu 4090 --for serving'],
   ['fit --list-gpus=h100', '--list-gpus h100'],
@@ -729,6 +728,7 @@ export const TWO_MISTAKES: readonly string[] = [
 
 /** Lines that ask for what cannot be had. What is proposed does not lead back to them. */
 export const UNMENDABLE: readonly string[] = [
+  'fit my.yaml --vram 24GB',
   'generate tiny Hello',
   'generate hf --prompt Hello',
   'evaluate hf text.txt',

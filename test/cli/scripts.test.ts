@@ -1,6 +1,6 @@
 import fs from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { SCRIPT_COMMANDS } from '../../src/cli/line/scripts.js';
+import { SCRIPT_COMMANDS } from '../../src/cli/foreign/scripts.js';
 import { inPackage } from '../fixtures.js';
 import { runHere } from '../run-here.js';
 import { isWhole } from '../sampled.js';

@@ -1,7 +1,11 @@
 /** Commands of other tools, and the lines that do the same here. Loaded with their flags. */
 import type { Source } from './flags/flag-row.js';
 
-/** Lines that a first word means, and the words. `$1` is an argument of theirs, and `$2.gguf` one that has this ending. */
+/**
+ * Lines that a first word means, and the words. `$1` is an argument of theirs, `$2.gguf` one that has this ending, and
+ * `$model` the value of their --model. A line after `?gpu` is for words with a GPU,
+ * and one after `?adapter` for words with the folder of an adapter.
+ */
 type VerbRow = readonly [lines: readonly string[], words: string, sources: readonly Source[]];
 
 /**
@@ -12,12 +16,17 @@ export const VERBS: readonly VerbRow[] = [
   [
     ['generate'],
     'cli,chat,sample,complete,inference,infer,talk,prompt,simple,generate-text,webchat,chat-cli,generate-full,' +
-      'generate-adapter,generate-adapter-v2,generate-sequentially,generate-tp',
+      'swift app,swift web-ui,generate-adapter,generate-adapter-v2,generate-sequentially,generate-tp',
     ['llama.cpp', 'axolotl', 'llama-factory', 'nanogpt', 'mlx', 'vllm', 'speech'],
   ],
-  [['generate', 'fit', 'quick-test'], 'run', ['ollama']],
+  [
+    ['generate', 'fit', 'quick-test'],
+    'run,llamafile,test-inference,main,mistralrs-server plain,mistralrs-server gguf,mistralrs-server run',
+    ['ollama', 'llamafile', 'exllama'],
+  ],
   [
     [
+      'convert-checkpoint $1 $2.gguf --dtype $3 --threads $4',
       'convert-checkpoint $1 $2.gguf --dtype $3',
       'convert-checkpoint $1 $2 --quantize $3',
       'convert-checkpoint $1 $2 --dtype $3',
@@ -31,7 +40,7 @@ export const VERBS: readonly VerbRow[] = [
     ['convert-checkpoint'],
     'mlx-lm convert,convert-hf-to-gguf,to-gguf,shard,split,gguf-split,zero-to-fp32,consolidate,merge-weights,' +
       'merge-sharded-fsdp-weights,convert-srte,compress,convert-llama-weights-to-hf,dcp-to-torch,convert-to-litgpt,' +
-      'convert-from-litgpt,convert-pretrained-checkpoint,lite auto-awq,lite auto-gptq,lite smooth-quant,convert-lit-checkpoint,ct2-transformers-converter,convert-gguf,dequantize,' +
+      'convert-from-litgpt,convert-pretrained-checkpoint,lite auto-awq,lite auto-gptq,swift export,mlx-lm awq,mlx-lm gptq,mlx-lm dwq,mlx-lm dynamic-quant,lite smooth-quant,convert-lit-checkpoint,ct2-transformers-converter,convert-gguf,dequantize,' +
       'convert-to-safetensors',
     [
       'llama.cpp',
@@ -42,11 +51,12 @@ export const VERBS: readonly VerbRow[] = [
       'litgpt',
       'ct2',
       'mlx',
+      'swift',
       'speech',
     ],
   ],
   [
-    ['convert-checkpoint $1 $3 --merge-lora $2', 'convert-checkpoint'],
+    ['convert-checkpoint $1 $3 --merge-lora $2', '?adapter convert-checkpoint'],
     'merge-lora,merge-adapter,export-lora,merge,merge-and-unload,fuse,llamafactory-cli export,merge-peft',
     ['llama.cpp', 'axolotl', 'llama-factory', 'mlx', 'peft', 'litgpt'],
   ],
@@ -56,16 +66,21 @@ export const VERBS: readonly VerbRow[] = [
     ['llama.cpp', 'lm-eval', 'llama-factory', 'axolotl', 'mlx', 'speech'],
   ],
   [
+    ['?gpu fit --for lora', 'train-plan'],
+    'lora,finetune-lora,train-lora',
+    ['litgpt', 'mlx', 'torchtune', 'minimind', 'speech'],
+  ],
+  [
     ['train-plan'],
-    'train,finetune,fine-tune,pretrain,sft,schedule,lora,dpo,finetune-lora,finetune-full,train-full-sft,train-pretrain,' +
+    'train,finetune,fine-tune,pretrain,sft,pt,rlhf,schedule,dpo,finetune-full,run-clm,run-sft,train-full-sft,train-pretrain,' +
       'finetune-adapter,finetune-adapter-v2,grpo,kto,rloo,reward,ppo,orpo,base-train,chat-sft,train-gpt,pretrain-gpt,' +
-      'train-lora,train-dpo',
-    ['axolotl', 'llama-factory', 'litgpt', 'trl', 'mlx', 'minimind', 'speech'],
+      'train-dpo',
+    ['axolotl', 'llama-factory', 'litgpt', 'trl', 'minimind', 'swift', 'transformers', 'speech'],
   ],
   [
     ['profile'],
     'flops,kv-cache,count,params,parameters,size,info,summary,show,count-params,describe,stats,calflops,thop,' +
-      'count-parameters,model-info,param-count',
+      'count-parameters,model-info,param-count,ptflops,fvcore',
     ['ollama', 'speech'],
   ],
   [['profile $1 --tensors'], 'netron,print,tree,torchinfo,torchsummary', ['speech']],
@@ -79,7 +94,9 @@ export const VERBS: readonly VerbRow[] = [
     ['fit'],
     'estimate,estimate-memory,memory,vram,serve,server,load,can-i-run,can-it-run,will-it-fit,memory-usage,deploy,speed,' +
       'throughput,requirements,text-generation-launcher,launch-server,trtllm-serve,api,api-server,how-many-gpus,' +
-      'fit-params,cost,bench serve,bench-serving,serve api-server,genai-perf profile,koboldcpp,vllm-serve,openai-server',
+      'fit-params,cost,bench serve,bench-serving,serve api-server,genai-perf profile,koboldcpp,vllm-serve,openai-server,' +
+      'swift deploy,deploy api-server,tabbyapi,text-generation-webui,trtllm-build,trtllm-serve serve,trtllm-bench latency,' +
+      'trtllm-bench build,mistralrs tune,swift rollout,server start,aphrodite run,exo,speculative',
     [
       ...([
         'accelerate',
@@ -91,9 +108,11 @@ export const VERBS: readonly VerbRow[] = [
         'trtllm',
         'lmstudio',
       ] as const),
-      ...(['llama-factory', 'speech'] as const),
+      ...(['llama-factory', 'swift', 'tabbyapi', 'webui', 'aphrodite', 'speech'] as const),
     ],
   ],
+  // The experts of all layers are on the processor: kvcache-ai/ktransformers archive, optimize_rules.
+  [['fit --cpu-experts all', 'fit'], 'local-chat,ktransformers', ['ktransformers']],
   [['fit --list-gpus'], 'gpu,gpus,list-gpus,hardware', ['speech']],
   [['quick-test'], 'test,smoke-test,sanity-check', ['speech']],
   [
@@ -110,16 +129,21 @@ export const VERBS: readonly VerbRow[] = [
   [['init'], 'new,create', ['ollama', 'speech']],
   [['list'], 'models,presets,ls', ['ollama', 'lmstudio', 'torchtune']],
   [
-    ['export $1 --save $2.onnx', 'export'],
-    'onnx,to-onnx,export onnx,torch2onnx,export-onnx',
+    [
+      'export $1 --save $2.onnx',
+      'export $model --save $1.onnx',
+      'export $model --save $1/model.onnx',
+      'export',
+    ],
+    'onnx,to-onnx,export onnx,exporters onnx,torch2onnx,export-onnx,torch.onnx.export',
     ['optimum', 'speech'],
   ],
   [['inspect --tensors'], 'tensors,keys,state-dict', ['speech']],
-  [['inspect'], 'cat,dump,gguf-dump,gguf,safetensors', ['llama.cpp', 'speech']],
+  [['inspect'], 'cat,dump,gguf-dump,gguf,safetensors,safetensors-info', ['llama.cpp', 'speech']],
   [['compare-srte'], 'srte', ['speech']],
   [
     ['doctor'],
-    'devices,engines,env,ps,nvidia-smi,rocm-smi,collect-env,system-info,ds-report,check-env',
+    'devices,engines,env,ps,lms status,nvidia-smi,rocm-smi,collect-env,system-info,ds-report,check-env',
     ['ollama', 'llama-factory', 'transformers', 'accelerate', 'lmstudio', 'speech'],
   ],
   [['--version'], 'version', ['llama-factory', 'lmstudio', 'speech']],
@@ -127,55 +151,17 @@ export const VERBS: readonly VerbRow[] = [
 
 /** Words for a download, and for changes to a store of models. */
 export const DOWNLOADS: ReadonlySet<string> = new Set(['pull', 'download', 'get', 'fetch']);
+
+/** Commands that run benchmarks, which have no counterpart here: lists of tasks. */
+export const BENCHMARKS: ReadonlySet<string> = new Set([
+  ...['lighteval', 'trtllm-eval', 'swift eval', 'mlx-lm evaluate', 'lm-eval ls'],
+]);
 export const OF_A_STORE: ReadonlySet<string> = new Set([
   ...['push', 'rm', 'remove', 'delete', 'cp', 'stop', 'unload', 'signin', 'login', 'upload'],
 ]);
 
-/** Programs whose commands are written after their names: `ollama run`, `vllm serve`. */
-export const PROGRAMS: ReadonlySet<string> = new Set([
-  ...[
-    'ollama',
-    'vllm',
-    'sglang',
-    'lms',
-    'axolotl',
-    'accelerate',
-    'llamafactory-cli',
-    'mlx-lm',
-    'deepspeed',
-    'hf',
-  ],
-  ...[
-    'huggingface-cli',
-    'optimum-cli',
-    'tune',
-    'lm-eval',
-    'litgpt',
-    'trl',
-    'llama',
-    'lmdeploy',
-    'genai-perf',
-    'transformers',
-    'transformers-cli',
-  ],
+/** Commands for accounts and stores that only programs have. */
+export const OF_A_PROGRAM_STORE: ReadonlySet<string> = new Set([
+  ...['auth', 'cache', 'whoami', 'logout', 'scan-cache', 'delete-cache', 'repo', 'repos', 'import'],
+  ...['signout', 'manage'],
 ]);
-
-/** A flag of a program that has another meaning here. */
-interface ProgramFlag {
-  /** A name of the meaning that it has there. */
-  readonly name: string;
-  /** Flag that says the same with a value. */
-  readonly unless?: string;
-  /** Values with that meaning. */
-  readonly only?: RegExp;
-}
-
-export const PROGRAM_FLAGS: Readonly<Record<string, Readonly<Record<string, ProgramFlag>>>> = {
-  'mlx-lm': {
-    // The layers that train, not those that the model has.
-    '--num-layers': { name: '--lora-layers' },
-    '-q': { name: '--int4', unless: '--q-bits' },
-  },
-  // The share of a model on the GPU.
-  lms: { '--gpu': { name: '--gpu-offload', only: /^(?:max|auto|off|[01](?:\.\d+)?)$/ } },
-};

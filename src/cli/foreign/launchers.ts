@@ -2,7 +2,7 @@
 
 import path from 'node:path';
 import { ownValue } from '../../base/text/words.js';
-import { PROGRAMS } from './foreign-commands.js';
+import { PROGRAMS, programInFile, runnerNamed, wordsOfImage } from './programs.js';
 import { foldedName } from './spellings.js';
 
 /** A line after the programs that start it. */
@@ -11,6 +11,8 @@ export interface StartedLine {
   readonly words: readonly string[];
   /** The script that it runs, as it was written. */
   readonly script?: string | undefined;
+  /** Whether the script is run in several processes, as trainings are. */
+  readonly isLaunched?: boolean;
   /** Words of the launchers that are not in the line, with the reason. */
   readonly leftOut?: readonly string[];
 }
@@ -18,31 +20,20 @@ export interface StartedLine {
 /** Lists of the GPUs that a program sees, one number or name for each. */
 const VISIBLE = /^(?:CUDA|HIP|ROCR)_VISIBLE_DEVICES$/;
 
-/** Variables of programs that are flags of others: ollama docs/faq.mdx. */
+/** Variables of programs that are flags of others: ollama/ollama 00182b5 docs/faq.mdx. */
 const VARIABLES: Readonly<Record<string, string>> = {
   OLLAMA_NUM_PARALLEL: '--num-parallel',
   OLLAMA_KV_CACHE_TYPE: '--kv-cache-type',
   OLLAMA_CONTEXT_LENGTH: '--context-length',
+  OLLAMA_FLASH_ATTENTION: '--flash-attn',
 };
 
 /** This program by its package or its file: `minimind@latest`, `./minimind`. */
 const OURS = /^(?:.*[/\\])?minimind(?:@[\w.-]+)?$/;
 
-/** Words before another program, which change nothing in its answer. */
-const BEFORE: Readonly<Record<string, readonly string[]>> = {
-  ...{ sudo: [], nohup: [], time: [], exec: [], srun: [], npx: [], bunx: [], pipx: [], uvx: [] },
-  ...{ uv: ['run'], poetry: ['run'], pdm: ['run'], npm: ['exec'], pnpm: ['dlx', 'exec'] },
-};
-
-const PYTHON = /^(?:python[\d.]*|py|ipython)$/;
-
-/** Launchers of training scripts, with the words of their command: torchrun, accelerate 1.x, DeepSpeed, torchtune. */
-const LAUNCHERS: readonly (readonly string[])[] = [
-  ['torchrun'],
-  ['accelerate', 'launch'],
-  ['deepspeed'],
-  ['tune', 'run'],
-];
+/** Switches of `docker run`, which have no value: docker/cli docs/reference/commandline/container_run.md. */
+const CONTAINER_SWITCHES =
+  /^(?:-[dit]+|-P|--(?:detach|interactive|tty|rm|privileged|init|read-only|publish-all|no-healthcheck|oom-kill-disable|quiet|sig-proxy))$/;
 
 /** Modules of Python that are such a launcher. */
 const LAUNCHER_MODULES: Readonly<Record<string, string>> = {
@@ -52,15 +43,22 @@ const LAUNCHER_MODULES: Readonly<Record<string, string>> = {
 };
 
 /** Flags of launchers that count processes of a machine, and machines. */
-const PER_MACHINE = /^(?:nprocpernode|numgpus|gpuspernode)$/;
+const PER_MACHINE = /^(?:nprocpernode|numgpus|gpuspernode|numaccelerators)$/;
 const IN_ALL = /^numprocesses$/;
 const MACHINES = /^(?:nnodes|numnodes|nummachines)$/;
+
+/** Short flags of DeepSpeed. */
+const SHORT: Readonly<Record<string, string>> = {
+  '-i': 'include',
+  '-e': 'exclude',
+  '-H': 'hostfile',
+};
 
 /** Switches of launchers, which have no value: torch/distributed/run.py, accelerate/commands/launch.py. */
 const SWITCHES =
   /^(?:standalone|multigpu|usefsdp|usedeepspeed|cpu|tpu|debug|nopython|module|quiet|useparallelismconfig|forcemulti|bindcorestorank)$/;
 
-/** Recipes of torchtune that do not train, and the command for each: recipes of pytorch/torchtune 0.6. */
+/** Recipes of torchtune that do not train, and the command for each: pytorch/torchtune bd2a0fc recipes. */
 const RECIPES: Readonly<Record<string, string>> = {
   eleuther_eval: 'evaluate',
   generate: 'generate',
@@ -74,53 +72,113 @@ const isAssignment = (word: string) => /^[A-Z][A-Z0-9_]*=/.test(word);
  * @param words The words after `minimind`.
  */
 export function startedLine(words: readonly string[]): StartedLine | undefined {
-  const rest = withoutPrefix(words);
-  const line = lineFrom(rest, rest.length < words.length);
+  const { rest, variables, gpus, leftOut } = withoutPrefix(words);
+  const line = lineFrom(rest, rest !== words);
   if (line === undefined) return undefined;
-  const flags = words.slice(0, words.length - rest.length).flatMap(flagOfVariable);
-  const isCounted = flags[0] === '--gpus' && line.words.some((word) => /^--gpus(?:=|$)/.test(word));
-  return { ...line, words: [...line.words, ...flags.slice(isCounted ? 2 : 0)] };
+  const isCounted = line.words.some((word) => /^--(?:gpus|num[-_]processes)(?:=|$)/.test(word));
+  const count = gpus ?? gpusOf(variables);
+  const counted = isCounted || count === undefined ? [] : ['--gpus', String(count)];
+  const flags = variables.flatMap(([name, value]) => {
+    const flag = ownValue(VARIABLES, name);
+    return flag === undefined || value === '' ? [] : [flag, value];
+  });
+  return {
+    ...line,
+    words: [...line.words, ...counted, ...flags],
+    leftOut: [...leftOut, ...(line.leftOut ?? [])],
+  };
 }
 
-/** A variable before a program as the flag that says the same. */
-function flagOfVariable(word: string): string[] {
-  const [name = '', value = ''] = isAssignment(word) ? word.split(/=(.*)/s) : [];
-  const gpus = VISIBLE.test(name) ? value.split(',').length : 0;
-  if (gpus > 1) return ['--gpus', String(gpus)];
-  const flag = Object.hasOwn(VARIABLES, name) ? VARIABLES[name] : undefined;
-  return flag === undefined || value === '' ? [] : [flag, value];
+type Variable = readonly [name: string, value: string];
+
+/** The GPUs of a line by its variables: those of all machines, or those that the program sees. */
+function gpusOf(variables: readonly Variable[]): number | undefined {
+  const values = new Map(variables);
+  // hiyouga/LLaMA-Factory ff6d4d1 src/llamafactory/launcher.py, modelscope/ms-swift 3602360 swift/cli/main.py.
+  const [machines, each] = ['NNODES', 'NPROC_PER_NODE'].map((name) => Number(values.get(name)));
+  const visible = variables.find(([name]) => VISIBLE.test(name))?.[1].split(',').length ?? 0;
+  const gpus = (each || visible) * (machines || 1);
+  return gpus > 1 ? gpus : undefined;
 }
 
 function lineFrom(rest: readonly string[], hasPrefix: boolean): StartedLine | undefined {
   const [first = ''] = rest;
-  if (hasPrefix && !isStarter(rest)) return { words: rest };
-  if (PYTHON.test(first.toLowerCase())) return fromPython(rest.slice(1));
-  const launcher = launcherOf(rest);
-  if (launcher !== undefined) return fromLauncher(launcher[0] ?? '', rest.slice(launcher.length));
-  const script = isScript(first) ? first : undefined;
-  return script === undefined ? undefined : { words: [stemOf(script), ...rest.slice(1)], script };
+  if (isLauncher(rest)) {
+    const name = first.toLowerCase();
+    return fromLauncher(name, rest.slice(runnerNamed(first)?.words === undefined ? 1 : 2));
+  }
+  if (runnerNamed(first)?.starts === 'python') return fromPython(rest.slice(1));
+  if (isScript(first)) return { words: [stemOf(first), ...rest.slice(1)], script: first };
+  const program = /[/\\.-]/.test(first) ? programInFile(first) : undefined;
+  if (program !== undefined && program !== first) return { words: [program, ...rest.slice(1)] };
+  return hasPrefix ? { words: rest } : undefined;
 }
 
-/** The line without variables, `sudo`, `npx`, and the name of this program. */
-function withoutPrefix(words: readonly string[]): readonly string[] {
+/** Whether a line starts the processes of a script: `accelerate launch`. */
+function isLauncher([first = '', next = '']: readonly string[]): boolean {
+  const runner = runnerNamed(first);
+  if (runner?.starts !== 'processes') return false;
+  return runner.words === undefined || runner.words.includes(next.toLowerCase());
+}
+
+/** What comes before a line. */
+interface Prefix {
+  /** The words after it; the same list without a prefix. */
+  readonly rest: readonly string[];
+  readonly variables: readonly Variable[];
+  /** GPUs of a container. */
+  readonly gpus?: number | undefined;
+  readonly leftOut: readonly string[];
+}
+
+/** The line without variables, `sudo`, `npx`, `docker run`, and the name of this program. */
+function withoutPrefix(words: readonly string[], before: readonly Variable[] = []): Prefix {
   const [first = '', next = '', ...rest] = words;
-  if (isAssignment(first)) return withoutPrefix(words.slice(1));
+  if (isAssignment(first)) {
+    const [name = '', value = ''] = first.split(/=(.*)/s);
+    return withoutPrefix(words.slice(1), [...before, [name, value]]);
+  }
   // A folder of this name alone is a model.
   const isOurs = OURS.test(first) && (first === 'minimind' || words.length > 1);
-  if (isOurs) return words.slice(next === 'minimind' || next === '--' ? 2 : 1);
-  if (/^(?:--yes|-y|--)$/.test(first)) return withoutPrefix(words.slice(1));
-  if (!Object.hasOwn(BEFORE, first)) return words;
-  const own = ownValue(BEFORE, first) ?? [];
-  return withoutPrefix(own.includes(next) ? rest : words.slice(1));
+  if (isOurs) {
+    const own = words.slice(next === 'minimind' || next === '--' ? 2 : 1);
+    return { rest: own, variables: before, leftOut: [] };
+  }
+  if (/^(?:--yes|-y|--)$/.test(first)) return withoutPrefix(words.slice(1), before);
+  const runner = runnerNamed(first);
+  const isNext = runner?.words?.includes(next) ?? false;
+  if (runner?.starts === 'container' && isNext) return fromContainer(rest, before);
+  if (runner?.starts !== 'program') return { rest: words, variables: before, leftOut: [] };
+  const own = isNext ? rest : words.slice(1);
+  // Flags with values, of which none is a word that could begin a line: srun --nodes=2.
+  const start = own.findIndex((word) => !/^-[^=]+=/.test(word));
+  const inner = withoutPrefix(own.slice(Math.max(start, 0)), before);
+  const flags = own.slice(0, Math.max(start, 0)).map((flag) => `${flag} is not needed`);
+  return { ...inner, leftOut: [...flags, ...inner.leftOut] };
 }
 
-const isStarter = (words: readonly string[]): boolean =>
-  PYTHON.test(words[0]?.toLowerCase() ?? '') ||
-  launcherOf(words) !== undefined ||
-  isScript(words[0] ?? '');
-
-const launcherOf = (words: readonly string[]): readonly string[] | undefined =>
-  LAUNCHERS.find((launcher) => launcher.every((each, at) => words[at]?.toLowerCase() === each));
+/** The program that a container starts, without the flags of the container. */
+function fromContainer(words: readonly string[], before: readonly Variable[]): Prefix {
+  const variables = [...before];
+  let gpus: number | undefined;
+  let at = 0;
+  while (words[at]?.startsWith('-')) {
+    const [flag = '', inline] = words[at]?.split(/=(.*)/s) ?? [];
+    const value = inline ?? words[at + 1] ?? '';
+    if (/^(?:-e|--env)$/.test(flag) && isAssignment(value)) {
+      const [name = '', text = ''] = value.split(/=(.*)/s);
+      variables.push([name, text]);
+    }
+    // A number of GPUs, or their numbers: --gpus '"device=0,1"'.
+    const devices = /device=([\w,-]+)/.exec(value)?.[1]?.split(',').length;
+    if (flag === '--gpus') gpus = devices ?? (Number(value) || undefined);
+    at += inline === undefined && !CONTAINER_SWITCHES.test(flag) ? 2 : 1;
+  }
+  const own = wordsOfImage(words[at] ?? '', words.slice(at + 1));
+  const { rest, ...inner } = withoutPrefix(own, variables);
+  const leftOut = at > 0 ? ['the flags of the container are not needed'] : [];
+  return { ...inner, rest, gpus: gpus === 1 ? undefined : gpus, leftOut };
+}
 
 const isScript = (word: string) => /\.py$/i.test(word);
 
@@ -171,13 +229,14 @@ function fromLauncher(launcher: string, words: readonly string[]): StartedLine |
       return withFlags(line, words.slice(at + 2));
     }
     if (!word.startsWith('-')) {
-      const command = launcher === 'tune' ? (ownValue(RECIPES, word) ?? 'train') : stemOf(word);
+      const command = launcher === 'tune' ? recipeCommand(word) : stemOf(word);
       const script = launcher === 'tune' ? undefined : word;
       if (script !== undefined && !isScript(script)) return undefined;
       return withFlags({ words: [command], script }, words.slice(at + 1));
     }
     const [written = '', inline] = word.split(/=(.*)/s);
-    const name = foldedName(written);
+    const short = launcher === 'deepspeed' ? ownValue(SHORT, written) : undefined;
+    const name = short ?? foldedName(written);
     const next = words[at + 1] ?? '';
     const hasNext = !SWITCHES.test(name) && !/^-|\.py$/.test(next) && next !== '';
     const value = inline ?? (hasNext ? next : undefined);
@@ -190,7 +249,11 @@ function fromLauncher(launcher: string, words: readonly string[]): StartedLine |
     else if (PER_MACHINE.test(name)) perMachine = count;
     else if (MACHINES.test(name)) machines = count;
     else if (IN_ALL.test(name)) all = count;
-    else flags.push(written, ...(value === undefined ? [] : [value]));
+    else {
+      const isConfig = launcher === 'accelerate' && name === 'configfile';
+      flags.push(isConfig ? '--accelerate.config_file' : written);
+      if (value !== undefined) flags.push(value);
+    }
   }
   return undefined;
 
@@ -200,11 +263,18 @@ function fromLauncher(launcher: string, words: readonly string[]): StartedLine |
     if (gpus === 0 && machines > 1) leftOut.push(`${machines} machines without a number of GPUs`);
     const counted = gpus > 1 ? ['--gpus', String(gpus)] : [];
     const words = [...line.words, ...withoutDashes(rest), ...counted, ...flags];
-    return { ...line, words, leftOut };
+    return { ...line, words, leftOut, isLaunched: true };
   }
 }
 
-/** GPUs of `--include localhost:0,1@worker-2:0`; NaN where a machine has no list: deepspeed/launcher/runner.py. */
+/** The command for a recipe of torchtune: `lora_finetune_single_device`. */
+const recipeCommand = (recipe: string): string =>
+  ownValue(RECIPES, recipe) ?? (/^(?:qat_)?lora_/.test(recipe) ? 'finetune-lora' : 'train');
+
+/**
+ * GPUs of `--include localhost:0,1@worker-2:0`; NaN where a machine has no list: deepspeedai/DeepSpeed edaa722
+ * deepspeed/launcher/runner.py.
+ */
 const includedGpus = (text: string): number =>
   text
     .split('@')

@@ -1,13 +1,24 @@
 /** Meanings of words of other tools. Loaded only for a line with a word that is not one of ours. */
 
+import path from 'node:path';
+import { isFolder } from '../../base/files/file-system.js';
 import { downloadLine } from '../../base/text/hub-names.js';
 import { ownValue } from '../../base/text/words.js';
 import { misspelled } from '../../config/nearest.js';
 import { hubRepository } from '../../input/published/published-models.js';
 import { OFF, VALUES } from './flags/values.js';
-import { DOWNLOADS, OF_A_STORE, PROGRAM_FLAGS, PROGRAMS, VERBS } from './foreign-commands.js';
+import {
+  BENCHMARKS,
+  DOWNLOADS,
+  OF_A_PROGRAM_STORE,
+  OF_A_STORE,
+  VERBS,
+} from './foreign-commands.js';
 import { FLAGS } from './foreign-flags.js';
+import { LATE_COMMANDS, PROGRAM_FLAGS, PROGRAMS, programInFile } from './programs.js';
 import { foldedName } from './spellings.js';
+
+export { writtenFlag } from './programs.js';
 
 /** Advice for flags without a meaning here. */
 const ADVICE: Readonly<Record<string, string>> = {
@@ -79,23 +90,51 @@ export const valueAdvice = (flag: string, value: string): string | undefined =>
 
 /** Advice for a command of another tool without one here; `rest` are its words. */
 export function commandAdvice(word: string, rest: readonly string[]): string | undefined {
-  const [own = '', ...words] = isProgram([word, ...rest]) ? rest : [word, ...rest];
+  const isOfProgram = isProgram([word, ...rest]);
+  const [own = '', ...words] = isOfProgram ? rest : [word, ...rest];
   const command = verbOf(own);
   // importances of weights, and tasks of benchmarks.
   if (command === 'imatrix') {
     return 'llama-imatrix makes such a file from a text; write it as in minimind convert-checkpoint MODEL OUT.gguf --dtype q4_k_m --imatrix FILE';
   }
-  if (verbOf(word) === 'lm-eval' && command === 'ls') return ADVICE.tasks;
-  if (OF_A_STORE.has(command))
+  if (isBenchmark(word, rest)) return ADVICE.tasks;
+  const type = flagIn(words, /^(?:-q|--quantize)$/)?.value;
+  if (isOfProgram && command === 'create' && type !== undefined) {
+    return `write it as in minimind convert-checkpoint MODEL OUT.gguf --dtype ${type}`;
+  }
+  if (OF_A_STORE.has(command) || (isOfProgram && OF_A_PROGRAM_STORE.has(command)))
     return 'minimind has no store of models: it reads files, folders and hf:ORG/NAME';
-  if (!DOWNLOADS.has(command)) return undefined;
+  const isClone = command === 'git' && words[0] === 'clone';
+  if (command.startsWith('merge') && command !== 'merge-weights') {
+    return 'write it as in minimind convert-checkpoint MODEL OUT --merge-lora DIR';
+  }
+  if (!DOWNLOADS.has(command) && !isClone) return undefined;
   const plain = words.filter((each) => !each.startsWith('-'));
   const apart = plain.filter((each) => !/^--[\w-]+$/.test(words[words.indexOf(each) - 1] ?? ''));
   // A name can be written in two words; the value of a flag is none of them.
-  const given = apart.length > 0 ? apart : plain;
-  const repository = hubRepository(given.join('-')) ?? hubRepository(given[0] ?? '');
+  const named = apart.length > 0 ? apart : plain;
+  const given = isClone ? named.slice(1) : named;
+  // A type after the name: `qwen/qwen3-8b@q4_k_m`.
+  const [first = ''] = (given[0] ?? '').split('@');
+  const repository = hubRepository(given.join('-')) ?? hubRepository(first);
   if (repository === undefined) return 'a model of the hub is read as hf:ORG/NAME';
   return `write ${downloadLine(repository)}, or read its config as hf:${repository}`;
+}
+
+/** Whether a line runs benchmarks: `lighteval accelerate`, `swift eval`. With a text, it measures perplexity. */
+const isBenchmark = (word: string, rest: readonly string[]): boolean =>
+  [verbOf(word), `${verbOf(word)} ${verbOf(rest[0] ?? '')}`].some((each) => BENCHMARKS.has(each)) &&
+  !rest.some((each) => /^--(?:text|ids)(?:=|$)/.test(each));
+
+/** The first flag of a line that a pattern matches, with its value and the number of its words. */
+function flagIn(
+  words: readonly string[],
+  flag: RegExp,
+): { at: number; length: number; value: string } | undefined {
+  const at = words.findIndex((word) => flag.test(word.split('=', 1)[0] ?? ''));
+  const [, inline] = words[at]?.split(/=(.*)/s) ?? [];
+  const value = at < 0 ? undefined : (inline ?? words[at + 1]);
+  return value === undefined ? undefined : { at, length: inline === undefined ? 2 : 1, value };
 }
 
 /** A published model that is not here, as a reference to the hub. */
@@ -244,11 +283,11 @@ export function otherNames(): readonly string[] {
   return knownNames;
 }
 
-/** Words of other tools for a command as it is, without flags of its own. */
+/** Words of other tools that mean lines of one command, whose flags follow them. */
 export const aliasesOf = (command: string): string[] =>
-  VERBS.filter(([lines]) => lines.length === 1 && lines[0] === command)
+  VERBS.filter(([lines]) => lines.every((line) => commandOf(line) === command))
     .flatMap(([, words]) => words.split(','))
-    .filter((word) => !word.includes(' '));
+    .filter((word) => /^[\w-]+$/.test(word));
 
 /** The lines that a word means; none for a word that is not in the table. */
 const linesOf = (word: string): readonly string[] =>
@@ -259,6 +298,8 @@ export interface VerbWords {
   readonly words: readonly string[];
   /** Whether a flag has no value here. */
   readonly isSwitch: (word: string) => boolean;
+  /** Whether a word is a command of ours. */
+  readonly isCommand: (word: string) => boolean;
 }
 
 /** Words that are arguments, and all others. */
@@ -273,29 +314,48 @@ function argumentsOf({ words, isSwitch }: VerbWords): { given: string[]; flags: 
   return { given, flags };
 }
 
-/** The words of a line that a template means; undefined where an argument of it is missing. */
-function filled(template: string, verb: VerbWords): string[] | undefined {
+/** A flag with the model of a line, in programs that have one. */
+const MODEL_FLAG = /^(?:-m|--model)$/;
+
+/** Flags of which a template needs one. */
+const CONDITIONS: Readonly<Record<string, RegExp>> = {
+  gpu: /^--gpu$/,
+  adapter: /^--(?:lora|peft|adapters?)(?:[-_](?!r$|rank|alpha)|$)/i,
+};
+
+/** The words of a line that a template means; undefined where a part of it is missing. */
+function filled(row: string, verb: VerbWords): string[] | undefined {
+  const [, condition, template = ''] = /^(?:\?(\w+) )?(.*)$/.exec(row) ?? [];
+  const flag = CONDITIONS[condition ?? ''];
+  if (flag && flagIn(verb.words, flag) === undefined) return undefined;
   if (!template.includes('$')) return [...template.split(' '), ...verb.words];
-  const { given, flags } = argumentsOf(verb);
+  const model = template.includes('$model') ? flagIn(verb.words, MODEL_FLAG) : undefined;
+  if (template.includes('$model') && model === undefined) return undefined;
+  const { given, flags } = argumentsOf({
+    ...verb,
+    words: model ? verb.words.toSpliced(model.at, model.length) : verb.words,
+  });
   const used = new Set<number>();
   const words: string[] = [];
   for (const part of template.split(' ')) {
-    const [, place, ending = ''] = /^\$(\d)(\.\w+)?$/.exec(part) ?? [];
+    const [, place, ending = '', file = ''] = /^\$(\d)(\.\w+)?(\/[\w.]+)?$/.exec(part) ?? [];
     if (place === undefined) {
-      words.push(part);
+      words.push(part === '$model' ? (model?.value ?? '') : part);
       continue;
     }
     const word = given[Number(place) - 1];
     if (word === undefined || !word.toLowerCase().endsWith(ending)) return undefined;
     used.add(Number(place) - 1);
-    words.push(word);
+    const base = word.replace(/[/\\]+$/, '');
+    // A folder that is not there is not made.
+    words.push(file === '' ? word : `${base}${isFolder(base) ? file : path.extname(file)}`);
   }
   return [...words, ...given.filter((_, at) => !used.has(at)), ...flags];
 }
 
 /** The form of a word of another tool in `VERBS`: `zero_to_fp32.py` is `zero-to-fp32`. */
 const verbOf = (word: string) =>
-  word
+  (programInFile(word) ?? word)
     .toLowerCase()
     .replace(/\.py$/, '')
     .replaceAll('_', '-')
@@ -310,43 +370,84 @@ export const isProgram = ([word = '', next = '']: readonly string[]): boolean =>
   next !== 'launch' &&
   (isVerb(next) || DOWNLOADS.has(next) || OF_A_STORE.has(next) || !/^(?:-|$)|\.py$/.test(next));
 
-/** Words of a line, with the name of a program apart from its command: `mlx_lm.generate`. */
+/**
+ * Words of a line, with the name of a program apart from its command, `mlx_lm.generate`, and the command before the flags:
+ * `trtllm-bench --model M throughput`.
+ */
 export function programWords(words: readonly string[]): readonly string[] {
-  const [, program = '', command = ''] = /^([\w-]+)\.([\w.-]+)$/.exec(words[0] ?? '') ?? [];
-  return PROGRAMS.has(verbOf(program)) ? [program, command, ...words.slice(1)] : words;
+  const [first = '', ...rest] = words;
+  const late = ownValue(LATE_COMMANDS, verbOf(first)) ?? [];
+  const at = rest.findIndex((word) => late.includes(word));
+  if (at > 0) return [first, rest[at] ?? '', ...rest.toSpliced(at, 1)];
+  const [, program = '', command = ''] = /^([\w-]+)\.([\w.-]+)$/.exec(first) ?? [];
+  return PROGRAMS.has(verbOf(program)) ? [program, command, ...rest] : words;
 }
 
 /** Lines that a command of another tool means, the most likely one first. */
 export function verbLines(word: string, verb: VerbWords): string[][] {
-  const [next = '', ...words] = verb.words;
   const first = verbOf(word);
+  const [next = ''] = verb.words;
+  if (isBenchmark(word, verb.words)) return [];
+  if (first === 'ollama' && next === 'create' && commandAdvice(word, verb.words)) return [];
   const isOfProgram = isProgram([word, ...verb.words]);
-  if (!isOfProgram && isVerb(`${word} ${next}`))
-    return filledLines(`${first} ${verbOf(next)}`, { ...verb, words });
-  if (!isOfProgram) return filledLines(first, verb);
-  // Tasks of benchmarks, which no list here has.
-  if (first === 'lm-eval' && next === 'ls') return [];
-  const flags = ownValue(PROGRAM_FLAGS, first) ?? {};
-  const rest = {
-    ...verb,
-    // Programs have `--` before the flags of a launcher.
-    words: words.flatMap((each, at) => {
-      if (each === '--') return [];
-      const meant = flags[each];
-      if (meant === undefined || meant.only?.test(words[at + 1] ?? '') === false) return [each];
-      return meant.unless && words.includes(meant.unless) ? [] : [meant.name];
-    }),
-  };
+  // Programs have `--` before the flags of a launcher.
+  const own = (
+    isOfProgram ? verb.words.slice(1).filter((each) => each !== '--') : verb.words
+  ).flatMap(hubWords);
+  const rest = withProgramFlags(first, own, verb);
+  if (!isOfProgram && isVerb(`${word} ${next}`)) {
+    return filledLines(`${first} ${verbOf(next)}`, { ...rest, words: rest.words.slice(1) });
+  }
+  if (!isOfProgram) return filledLines(first, rest);
   // A command can be one of ours that the program means otherwise.
-  const own = filledLines(`${first} ${verbOf(next)}`, rest);
-  if (own.length > 0) return own;
-  const isKnown = isVerb(next) || isVerb(`${next} ${words[0]}`);
+  const lines = filledLines(`${first} ${verbOf(next)}`, rest);
+  if (lines.length > 0) return lines;
+  const isKnown = isVerb(next) || isVerb(`${next} ${rest.words[0]}`);
   if (isKnown) return verbLines(next, rest);
   // A program can be a command, too: lm_eval.
-  return isVerb(word) ? filledLines(first, verb) : [[next, ...rest.words]];
+  if (isVerb(word)) return filledLines(first, verb);
+  return verb.isCommand(next) ? [[next, ...rest.words]] : [];
 }
 
+/** A model of the hub as Ollama names it, with its type: `hf.co/ORG/NAME:Q4_K_M`. */
+function hubWords(word: string): string[] {
+  const [, repository, type] =
+    /^(?:hf\.co|huggingface\.co)\/([\w.-]+\/[\w.-]+):(\w+)$/.exec(word) ?? [];
+  return repository === undefined || type === undefined
+    ? [word]
+    : [`hf:${repository}`, '--dtype', type];
+}
+
+/** The words of a program with its own flags by the names of the table. */
+function withProgramFlags(program: string, words: readonly string[], verb: VerbWords): VerbWords {
+  const flags = ownValue(PROGRAM_FLAGS, program);
+  if (flags === undefined) return { ...verb, words };
+  const has = (flag: string) => words.some((word) => word.split('=', 1)[0] === flag);
+  return {
+    ...verb,
+    words: words.flatMap((each, at) => {
+      const [written = '', inline] = each.split(/=(.*)/s);
+      const meant = ownValue(flags, written);
+      const value = inline ?? words[at + 1] ?? '';
+      if (meant === undefined || meant.only?.test(value) === false) return [each];
+      if (meant.when && !has(meant.when)) return [each];
+      if (meant.unless && has(meant.unless)) return [];
+      return [inline === undefined ? meant.name : `${meant.name}=${inline}`];
+    }),
+  };
+}
+
+/** Whether words only ask for help. */
+export const isHelp = (words: readonly string[]): boolean =>
+  words.length > 0 && words.every((word) => /^(?:-h|--help)$/.test(word));
+
+/** The command of a template, without conditions and flags. */
+const commandOf = (template: string): string => template.replace(/^\?\w+ /, '').split(' ')[0] ?? '';
+
 function filledLines(name: string, verb: VerbWords): string[][] {
+  // The help of a word is that of its command.
+  const [first] = linesOf(name);
+  if (first !== undefined && isHelp(verb.words)) return [[commandOf(first), ...verb.words]];
   return linesOf(name).flatMap((template) => {
     const words = filled(template, verb);
     return words === undefined ? [] : [words];

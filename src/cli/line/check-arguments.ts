@@ -3,6 +3,7 @@ import fs from 'node:fs';
 import { usageError } from '../../base/errors.js';
 import { counted } from '../../base/text/words.js';
 import { quote } from '../../config/quote.js';
+import { nearestValue } from '../foreign/spellings.js';
 import {
   asFlag,
   asFurtherValue,
@@ -21,7 +22,8 @@ const SAVED_ENDING = /\.(?:ya?ml|onnx|gguf|safetensors|pt|pth|bin)$/i;
 const ANSWER_ENDING = /\.(?:json|csv|md|markdown|txt|log|html|svg|sh|sbatch|ya?ml)$|^-$/i;
 
 /** Words of a sentence that add nothing to its arguments. */
-const FILLER = /^(?:on|an?|the|for|to|into|vs\.?|versus|with|and|in|as|from|against|of|using)$/i;
+const FILLER =
+  /^(?:on|an?|the|for|to|into|vs\.?|versus|with|and|in|as|from|against|of|using|models?)$/i;
 
 /** Words that begin the name of a card, and are none. */
 const IS_NO_CARD =
@@ -62,12 +64,22 @@ export function checkArguments(typed: TypedLine): void {
           ...(isOverride ? [{ ...typed.corrected(extra.at, [override]), isSpelling: true }] : []),
           ...further,
           ...asFlag(typed, extra),
+          ...withoutPrompt(typed, extra),
           // A line without it would answer another question.
           ...(isSaying(extra.word) ? [] : [{ ...typed.corrected(extra.at, []), isShorter: true }]),
         ],
     memory ?? typed.example,
   );
 }
+
+/** The line without the prompt of a program that runs a model, for a command that does not. */
+const withoutPrompt = (
+  typed: TypedLine,
+  { word, at }: { word: string; at: number },
+): MeantLine[] =>
+  typed.isOfTool && typed.command.id === 'fit' && word.includes(' ')
+    ? [{ ...typed.corrected(at, []), leftOut: [`the prompt ${quote(word)} is not needed`] }]
+    : [];
 
 /** Refuses words of a sentence between the arguments: `fit qwen3-8b on a 4090`, `compare A vs B`. */
 function refuseFillers(typed: TypedLine, most: number): void {
@@ -77,8 +89,10 @@ function refuseFillers(typed: TypedLine, most: number): void {
       FILLER.test(word) && !fs.existsSync(word) && (index > 0 || isBeforeMore(typed, at)),
   );
   if (filler === undefined || (!isOpen && typed.arguments.length <= most)) return;
+  // Of a list of models, each further word is one.
+  const models = typed.arguments.map(({ word }) => word).filter((word) => !FILLER.test(word));
   throw typed.mistake(`minimind ${typed.name}: expected no word ${quote(filler.word)}`, [
-    { ...typed.corrected(filler.at, []), isSpelling: true },
+    { ...typed.corrected(filler.at, []), isSpelling: true, ...(isOpen && { models }) },
   ]);
 }
 
@@ -158,8 +172,8 @@ function refuseFormatAsFile(typed: TypedLine, at: number | undefined): void {
   const word = typed.words[at ?? -1] ?? '';
   const isAlone = /^(?:-o|--output)$/.test(word);
   const file = isAlone ? typed.words[(at ?? 0) + 1] : word.replace(/^(?:-o|--output)=?/, '');
-  const format = file?.toLowerCase() ?? '';
-  if (at === undefined || !options.includes(format) || typed.given.has('format')) return;
+  const format = nearestValue('format', file ?? '', options);
+  if (at === undefined || format === undefined || typed.given.has('format')) return;
   throw typed.mistake(`--output: expected a file, found the format ${quote(file ?? '')}`, [
     typed.corrected(at, ['--format', format], isAlone ? 2 : 1),
   ]);

@@ -1,7 +1,8 @@
 /** Checks which flags of a line need each other, or exclude each other. */
 import { joined } from '../../base/text/words.js';
 import type { DeclaredFlag } from './flag-example.js';
-
+import type { MeantLine } from './line-mistake.js';
+import { withoutFlag } from './meant-lines.js';
 import type { TypedLine } from './typed-line.js';
 
 /** Names of flags of which a flag needs at least one. */
@@ -19,6 +20,7 @@ export function checkRelations(typed: TypedLine): void {
     const needed = flag.dependsOn?.find((each) => !typed.isSet(each));
     if (needed !== undefined) {
       throw typed.mistake(`--${name} requires --${needed}`, [
+        ...leftOutOfTool(typed, flag, at),
         typed.added(typed.command.flags[needed]),
       ]);
     }
@@ -49,6 +51,19 @@ export function checkRelations(typed: TypedLine): void {
       );
     }
   }
+}
+
+/** The line of another tool without a flag that it has in another sense, which changes no answer here: `--threads`. */
+function leftOutOfTool(typed: TypedLine, { name, type }: DeclaredFlag, at: number): MeantLine[] {
+  if (!typed.isOfTool) return [];
+  const [, value] = typed.words[at]?.split(/=(.*)/s) ?? [];
+  const length = typed.lengthOf({ name, type } as DeclaredFlag, at);
+  return typed.meanings
+    .flagMeanings(name, typed.command.id)
+    .filter((meaning) => meaning.name === '' || meaning.name === '<none>')
+    .map((meaning) =>
+      withoutFlag(typed, { at, name, value, written: `--${name}` }, meaning.name, length),
+    );
 }
 
 function checkRequired(typed: TypedLine): void {

@@ -1,5 +1,6 @@
 /** Words without a flag that people write after the arguments, and the flags that they mean. */
 import { parseDtype } from '../../base/tensor/dtype.js';
+import { nearestValue } from '../foreign/spellings.js';
 import type { MeantLine } from './line-mistake.js';
 import type { Option } from './meant-lines.js';
 import { MODEL_ARGUMENTS, type TypedLine } from './typed-line.js';
@@ -74,6 +75,21 @@ export const isSaying = (word: string): boolean =>
   [KINDS.bits, KINDS.purpose, KINDS.size].some((kind) => kind.test(word)) ||
   // Names of cards have a number, and so do counts: a100, 4x, x8.
   /^(?:[a-z]{0,3}\d[\w-]*|\d+[x×]|rtx|nvidia|geforce)$/i.test(word);
+
+/** Names of the memory of a card in flags of others. */
+const MEMORY_OF_CARD =
+  /^(?:max[-_]?)?(?:v?ram[-_]?(?:gb|size)?|(?:gpu|device)[-_]?(?:mem|memory|ram|vram)|mem|memory)$/i;
+
+/** Advice for the memory of a card as a flag: `--vram 24`. */
+export function memoryOfCard(
+  typed: TypedLine,
+  name: string,
+  value: string | undefined,
+): string | undefined {
+  if (!MEMORY_OF_CARD.test(name) || !/^\d[\d.]*(?:g(?:i?b)?)?$/i.test(value ?? ''))
+    return undefined;
+  return memoryAdvice(typed, /\d$/.test(value ?? '') ? `${value}GB` : (value ?? ''));
+}
 
 /** Advice for a memory in place of a card, which has no flag: many cards have as much. */
 export const memoryAdvice = (typed: TypedLine, word: string): string | undefined =>
@@ -159,6 +175,9 @@ function asFlagOfCommand(typed: TypedLine, word: string, at: number): MeantLine[
   return (EXTRA_WORDS[typed.command.id] ?? []).flatMap(({ kind, words }): MeantLine[] => {
     if (kind === 'gpu') return asCard(typed, word, at);
     if (kind !== 'model' && !KINDS[kind].test(word)) return [];
+    // A family is not chosen by letters alone.
+    const { options = [] } = (typed.command.flags.family ?? {}) as Option;
+    if (kind === 'family' && nearestValue('family', word, options) === undefined) return [];
     const [first = ''] = words;
     if (!first.startsWith('-')) {
       const given = typed.arguments.map((each) => each.at);

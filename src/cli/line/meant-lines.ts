@@ -1,4 +1,5 @@
 /** Lines that a flag of another tool can mean. */
+import fs from 'node:fs';
 import { ownValue } from '../../base/text/words.js';
 import type { FlagMeaning } from '../foreign/meanings.js';
 import { foldedName, nearestValue } from '../foreign/spellings.js';
@@ -32,8 +33,9 @@ const FORMAT_NAMES = { safetensors: true, pt: true, pth: true, gguf: true, onnx:
 
 /** Switches of adapters, and of weights in 4 bits, in other tools. */
 const OF_LORA =
-  /(?:^| )--(?:(?:use[-_])?(?:q?lora|peft)|fine-?tune|sft|(?:for|adapter|(?:finetuning|train|fine[-_]tune)[-_]type)[ =]q?lora)(?= |=|$)/i;
-const IN_4_BITS = /(?:^| )--(?:(?:load[-_]in[-_])?4[-_]?bit|quantization[-_]bit[ =]4)(?= |=|$)/i;
+  /(?:^| )--(?:(?:use[-_])?(?:q?lora|peft)|fine-?tune|sft|(?:for|adapter|(?:finetuning|train|tuner|fine[-_]tune)[-_]type)[ =]q?lora)(?= |=|$)/i;
+const IN_4_BITS =
+  /(?:^| )--(?:(?:load[-_]in[-_])?4[-_]?bit|quant(?:ization)?[-_]bits?[ =]4|quantize[ =]bnb\.[nf][fp]4(?:-dq)?)(?= |=|$)/i;
 
 /** Numbers of adapters in other tools. */
 const OF_ADAPTERS = /(?:^| )--lora[-_](?:r|rank|alpha|dropout|target|target[-_]modules)(?= |=|$)/i;
@@ -66,6 +68,10 @@ export function meantLines(typed: TypedLine, given: GivenFlag): MeantLine[] {
       name === 'precision' || value === 'qlora';
     meanings.sort((a, b) => Number(isOfTraining(b)) - Number(isOfTraining(a)));
   }
+  // The type of weights that adapters leave as they are has a flag of its own, and is the type of the weights elsewhere.
+  const isOfAdapters = /(?:^| )--for[ =]lora(?= |$)/.test(typed.words.join(' '));
+  const isFirst = ({ name }: FlagMeaning) => (name === 'base-dtype') === isOfAdapters;
+  meanings.sort((a, b) => Number(isFirst(b)) - Number(isFirst(a)));
   const found = meanings.map((meaning) => ({ meaning, lines: linesOf(typed, meaning, given) }));
   // To leave a flag out is the last choice.
   const [only, ...others] = found.filter(
@@ -86,7 +92,7 @@ function asQlora(typed: TypedLine): MeantLine | undefined {
     const before = typed.words[at - 1] ?? '';
     const isValue =
       (TRUE.test(word) && IN_4_BITS.test(`${before} `)) ||
-      (/^(?:q?lora|4)$/i.test(word) &&
+      (/^(?:q?lora|4|bnb\..+)$/i.test(word) &&
         [OF_LORA, IN_4_BITS].some((each) => each.test(`${before} ${word}`)));
     const isPurpose = word === '--for' || (before === '--for' && /^q?lora$/i.test(word));
     const next = typed.words[at + 1] ?? '';
@@ -115,8 +121,8 @@ function asFitOfAdapters(typed: TypedLine): MeantLine | undefined {
 }
 
 /**
- * The line with attention in replicas as in SGLang, where the tensor parallel size counts the GPUs of all replicas:
- * sgl-project/sglang issue 8164.
+ * The line with attention in replicas as in SGLang, where the tensor parallel size counts the GPUs of all replicas, and
+ * those of one share its attention: sgl-project/sglang 2aa2e2d python/sglang/srt/layers/dp_attention.py.
  */
 function asReplicas(typed: TypedLine): MeantLine | undefined {
   const at = typed.words.findIndex((word) => /^--enable[-_]dp[-_]attention$/.test(word));
@@ -192,6 +198,10 @@ export function linesOf(typed: TypedLine, meaning: FlagMeaning, given: GivenFlag
       (given.value !== undefined || meaning.hasValue || typed.isLooseValue(given.at + 1));
     return [withoutFlag(typed, given, own === '' ? '' : name, isValue ? length : 1)];
   }
+  // A data set of the hub is no file, and its tokens are not counted here.
+  if (name === 'data' && own !== undefined && !fs.existsSync(own)) {
+    return [withoutFlag(typed, given, '<none>', length)];
+  }
   if (meaning.isPerSequence) return inTokens(typed, name, own, given.at, length);
   if (meaning.isOfStep) return perStep(typed, name, own, given.at, length);
   if (name.startsWith('<')) return asArgument(typed, name.slice(1, -1), own, given.at, length);
@@ -244,7 +254,7 @@ export function withoutFlag(
   length: number,
 ): MeantLine {
   const words = [
-    written,
+    typed.meanings.writtenFlag(written),
     ...(value === undefined ? typed.words.slice(at + 1, at + length) : [value]),
   ];
   const name = written.replace(/^-+/, '');

@@ -121,7 +121,10 @@ function checkKind(
   inline: string | undefined,
 ): void {
   const { helpValue = '', options } = flag as Option;
-  if (options !== undefined || !NUMERIC.test(helpValue) || /^[-\d.~]|^auto$/.test(value)) return;
+  refuseCards(typed, flag.name, value, at, inline);
+  const isNumber = NUMERIC.test(helpValue) && !/^[-\d.~]|^auto$/.test(value);
+  const isUnset = helpValue === 'TYPE' && /^(?:auto|none)$/i.test(value);
+  if (options !== undefined || !(isNumber || isUnset)) return;
   const given = { at, value: inline, name: flag.name, written: `--${flag.name}` };
   const lines = meantLines(typed, given).map((line) => ({ ...line, isSpelling: false }));
   const advice = typed.meanings.flagAdvice(flag.name);
@@ -131,6 +134,24 @@ function checkKind(
     lines,
     advice,
   );
+}
+
+/** Refuses names of cards for their number: `--gpus 2x4090`, `--gpus 4090,3090`. */
+function refuseCards(
+  typed: TypedLine,
+  name: string,
+  value: string,
+  at: number,
+  inline: string | undefined,
+): void {
+  if (name !== 'gpus' || !Object.hasOwn(typed.command.flags, 'gpu')) return;
+  if (!/^\d.*[a-z]|\b[1-5]0[5-9]0,|,[1-5]0[5-9]0\b/i.test(value)) return;
+  // Cards in one list are in one machine.
+  const cards = value.replaceAll(/, ?/g, '+');
+  const words = typed.corrected(at, ['--gpu', cards], inline === undefined ? 2 : 1);
+  throw typed.mistake(`--gpus: expected a number of GPUs, found ${quote(value)}`, [
+    { ...words, gpus: [cards], lead: 'did you mean --gpu?' },
+  ]);
 }
 
 function readSwitch(

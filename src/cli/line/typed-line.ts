@@ -22,6 +22,7 @@ export type Meanings = Pick<
   | 'otherNames'
   | 'pairsIn'
   | 'valueAdvice'
+  | 'writtenFlag'
 >;
 
 /** A line with a word that can be one of another tool, read without these words. */

@@ -3,6 +3,7 @@ import { joined } from '../../base/text/words.js';
 import { misspelled } from '../../config/nearest.js';
 import { quote } from '../../config/quote.js';
 import { foldedName } from '../foreign/spellings.js';
+import { memoryOfCard } from './extra-words.js';
 import { exampleOf } from './flag-example.js';
 import type { LineMistake, MeantLine } from './line-mistake.js';
 import {
@@ -21,21 +22,29 @@ const ABOUT_A_MODEL: readonly string[] = ['profile', 'fit', 'train-plan'];
 /** A value of a key in a config: a number, a switch, or the name of a choice. */
 const SETTING = /^(?:-?[\d.]+(?:e[-+]?\d+)?|[a-z_]+)$/i;
 
+/** Names of flags of a program, which are no keys of a config. */
+const OF_A_PROGRAM =
+  /(?:^|[-_])(?:port|host|dir|path|name|url|key|token|timeout|interval|format|logs?|level|backend|strategy|file|config|workers)$/i;
+
 export function unknownFlag(typed: TypedLine, word: string, at: number): LineMistake {
   const [written = '', ...inline] = word.split('=');
   const message = `unknown flag ${quote(written)} of minimind ${typed.name}`;
   const name = written.replace(/^-+/, '');
   const value = inline.length > 0 ? inline.join('=') : undefined;
   const given = { at, value, name, written };
+  const memory = memoryOfCard(typed, name, value ?? typed.words[at + 1]);
+  if (memory !== undefined) return typed.mistake(message, [], memory);
   // A plan names the memory of its GPUs, which a flag that it leaves out would change.
   const isCounted = typed.command.id === 'train-plan' && valueGiven(typed, 'gpu') !== undefined;
-  const elsewhere = ofOtherCommands(typed, name);
+  const owned = ofOtherCommands(typed, name);
+  // What another tool serves is not trained.
+  const elsewhere = typed.isOfTool && typed.command.id === 'fit' ? [] : owned;
   // A flag of another command is not a key of a config.
   const lines = [
     ...meantLines(typed, given).map((line) => ({ ...line, isOfTool: true })),
     ...withoutNo(typed, name, at),
     ...similarFlags(typed, given),
-    ...(elsewhere.length > 0 ? [] : asSetting(typed, given)),
+    ...(owned.length > 0 ? [] : asSetting(typed, given)),
     ...(isCounted ? elsewhere : []),
     ...leftOut(typed, given),
     ...(isCounted ? [] : elsewhere),
@@ -106,6 +115,7 @@ function asSetting(typed: TypedLine, { at, name, value }: GivenFlag): MeantLine[
   const isOfModel = Object.keys(args).some((each) => MODEL_ARGUMENTS.has(each));
   const key = /^(?:model\.)?([a-z][\w-]{2,})$/i.exec(name)?.[1];
   if (!Object.hasOwn(flags, 'set') || !isOfModel || key === undefined) return [];
+  if (typed.isOfTool && OF_A_PROGRAM.test(key)) return [];
   const next = typed.isValueMissing(at + 1) ? undefined : typed.words[at + 1];
   const isNext = value === undefined && next !== undefined && SETTING.test(next);
   // A word that is neither a value of a key nor an argument is the value of something else.
@@ -135,7 +145,10 @@ function leftOut(typed: TypedLine, given: GivenFlag): MeantLine[] {
     .flagMeanings(given.name, typed.command.id)
     .some(
       ({ name }) =>
-        Object.hasOwn(typed.command.flags, name) || name === '<hub>' || name === '<model>',
+        Object.hasOwn(typed.command.flags, name) ||
+        name === '<hub>' ||
+        name === '<model>' ||
+        Object.hasOwn(typed.command.args, name.slice(1, -1)),
     );
   // A GPU asks for another command.
   const isAsked = given.name === 'gpu' && !ABOUT_A_MODEL.includes(typed.command.id);

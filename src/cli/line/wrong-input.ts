@@ -25,6 +25,8 @@ export function lineForInput(words: readonly string[]): MeantLine | undefined {
   const [command = '', ...rest] = words;
   const hardware = command === 'fit' ? lineForHardware(rest) : undefined;
   if (hardware) return hardware;
+  const list = lineForList(command, rest);
+  if (list) return list;
   const at = rest.findIndex((word) => word !== '' && (fs.existsSync(word) || isPreset(word)));
   const input = rest[at];
   if (input === undefined || rest[at - 1]?.startsWith('-')) return undefined;
@@ -45,6 +47,19 @@ export function lineForInput(words: readonly string[]): MeantLine | undefined {
   const isConfig = !fs.existsSync(input) || (!isCheckpoint && !isFolder(input));
   return isConfig && OF_CHECKPOINTS.includes(command) ? { words: ['profile', input] } : undefined;
 }
+
+/** The line for several models in one word: `compare a.yaml,b.yaml`. */
+function lineForList(command: string, words: readonly string[]): MeantLine | undefined {
+  if (command !== 'compare' && command !== 'profile') return undefined;
+  const at = words.findIndex(
+    (word) => word.includes(',') && !fs.existsSync(word) && word.split(',').every(isInput),
+  );
+  const models = words[at]?.split(',') ?? [];
+  if (at < 0 || words[at - 1]?.startsWith('-')) return undefined;
+  return { words: ['compare', ...words.toSpliced(at, 1, ...models)], models };
+}
+
+const isInput = (word: string) => word !== '' && (fs.existsSync(word) || isPreset(word));
 
 /** The line for an artifact that another command writes: a graph by a conversion, a checkpoint by an export. */
 export function lineForArtifact([command, ...words]: readonly string[]): MeantLine | undefined {

@@ -195,7 +195,7 @@ const matching = <Entry extends Named>(
 
 /** Makers, and words that drivers add: the kind of memory, `Generation`. */
 const MAKER =
-  /\b(?:nvidia|geforce|tesla|quadro(?=\s+(?:rtx\s+)?a\d)|amd|instinct|apple|intel|google|aws|huawei|hbm\d?e?|generation|edition|gpu|graphics|480gb)\b/g;
+  /\b(?:nvidia|geforce|tesla|quadro(?=\s+(?:rtx\s+)?a\d)|amd|radeon(?=\s+instinct)|instinct|apple|intel|google|aws|huawei|hbm\d?e?|generation|edition|gpu|graphics|480gb)\b/g;
 
 /** A computer of Apple, in addition to the name of its chip. */
 const MAC = /\b(?:macbook|imac|mac)(?:\s*(?:pro|air|mini|studio))?\b/g;

@@ -106,7 +106,10 @@ export function publishedSizes(text: string): readonly string[] {
 /** Repository of the hub that a name of a published model means; undefined for an unknown one. */
 export function hubRepository(name: string): string | undefined {
   const own = name.trim().replace(PAGE, '').replace(LIBRARY, '').replace(USUAL_REVISION, '');
-  if (/^[\w.-]+\/[\w.-]+$/.test(own)) return own;
+  if (/^[\w.-]+\/[\w.-]+$/.test(own)) {
+    const hub = publishedModelNamed(own)?.model.hub ?? [];
+    return hub.find((each) => each.toLowerCase() === own.toLowerCase()) ?? own;
+  }
   const wanted = keyOf(own);
   const named = publishedModelNamed(own);
   if (named !== undefined) {

@@ -86,13 +86,13 @@ export const MODELS_AND_SERVING: readonly FlagRow[] = [
   ],
   [
     'batch',
-    'batch-size,bs,batchsize,max-num-seqs,b,max-running-requests,max-batch-size',
+    'batch-size,bs,bsz,batchsize,max-num-seqs,b,max-running-requests,max-batch-size',
     ['vllm', 'sglang', 'tgi', 'trtllm', 'speech'],
   ],
   [
     'micro-batch',
     'micro-batch-size,mbs,per-device-train-batch-size,per-device-batch-size,per-gpu-batch-size,' +
-      'per-gpu-train-batch-size,batch-size,bs,b,train-micro-batch-size-per-gpu,batch-size-per-gpu,' +
+      'per-gpu-train-batch-size,batch-size,bs,bsz,b,train-micro-batch-size-per-gpu,batch-size-per-gpu,' +
       'local-batch-size,micro-train-batch-size',
     [
       'transformers',
@@ -176,7 +176,7 @@ export const MODELS_AND_SERVING: readonly FlagRow[] = [
   [
     'cache-dtype',
     'kv-cache-dtype,kv-dtype,cache-type,kv-type,cache-type-k,cache-type-v,ctk,ctv,kv-cache-type,kv-bits,cache-type-kv,' +
-      'ollama-kv-cache-type,kv-quant,cache-quantization,kv-cache-quantization',
+      'ollama-kv-cache-type,kv,kv-cache,kv-quant,cache-quantization,kv-cache-quantization',
     ['ollama', 'llama.cpp', 'vllm', 'sglang', 'tgi', 'mlx', 'speech'],
   ],
   ['precision', 'mixed-precision,amp-dtype,mixed-precision-type', ['accelerate', 'speech']],

@@ -110,6 +110,27 @@ export const NOT_NEEDED: readonly FlagRow[] = [
     'template=,preprocessing-num-workers=,plot-loss,overwrite-cache,finetuning-type=~^(?:full|freeze)$,export-legacy-format,export-device=,export-hub-model-id=,infer-backend=,stage=~^(?:sft|pt|rm|ppo|dpo|kto)$,dataset-dir=,media-dir=,upcast-layernorm',
     ['llama-factory'],
   ],
+  [
+    '@train-plan',
+    'fine-tune-type=full,finetuning-type=full,train-type=full,tuner-type=full,rlhf-type=',
+    ['mlx', 'llama-factory', 'swift'],
+  ],
+  [
+    '',
+    'infer-backend=,quant-method=,model-author=,stream=,max-logprobs=,use-hf=,model-type=,eval-backend=,split-dataset-ratio=,' +
+      'deepspeed-plugin=,load-from-cache-file=',
+    ['swift'],
+  ],
+  [
+    '',
+    'gemm-plugin=,gpt-attention-plugin=,engine-dir=,workers=,log-level=,workspace=,remove-input-padding=,paged-kv-cache=,' +
+      'use-paged-context-fmha=,multiple-profiles=',
+    ['trtllm'],
+  ],
+  ['', 'gguf-path=,optimize-config-path=,optimize-rule-path=,prompt-file=', ['ktransformers']],
+  ['', 'indent=', ['speech']],
+  ['', 'loader=,nowebui,listen,api,extensions=', ['webui']],
+  ['', 'no-tensors', ['llama.cpp']],
   ['', 'save-model,save-method=,push-model,push-gguf,hub-path=,save-gguf', ['unsloth']],
   [
     '',

@@ -6,10 +6,21 @@ export const OFF: Readonly<Record<string, string>> = {
 };
 
 /** Numbers that mean all layers in llama.cpp. */
-const ALL_LAYERS = { '-1': '', '99': '', '999': '', all: '' } as const;
+const ALL_LAYERS = {
+  '-1': '',
+  '99': '',
+  '100': '',
+  '999': '',
+  '9999': '',
+  all: '',
+  auto: '',
+} as const;
 
 /** Types of a cache in llama.cpp and mlx-lm. */
 const CACHE_TYPES = { '8': 'int8', '4': 'int4' } as const;
+
+/** Types of a cache in exllama, whose 8 bits are integers with a scale for a block. */
+const CACHE_MODES = { fp16: 'f16', q8: 'q8_0', q4: 'q4_0' } as const;
 
 const BITS = { '4': 'int4', '8': 'int8', '16': 'bf16', '32': 'f32' } as const;
 
@@ -26,6 +37,9 @@ export const VALUES: Readonly<Record<string, Readonly<Record<string, string>>>> 
   kvcachedtype: { auto: '' },
   ...{ cachetypek: CACHE_TYPES, cachetypev: CACHE_TYPES, ctk: CACHE_TYPES, ctv: CACHE_TYPES },
   ...{ kvcachetype: CACHE_TYPES, ollamakvcachetype: CACHE_TYPES, kvbits: CACHE_TYPES },
+  ...{ cachemode: CACHE_MODES, cachetype: CACHE_MODES },
+  quant: { ...BITS, '5': 'q5_k', '6': 'q6_k' },
+  isq: { ...BITS, '5': 'q5_k', '6': 'q6_k', q4k: 'q4_k', q5k: 'q5_k', q6k: 'q6_k', q8_0: 'q8_0' },
   quantpolicy: { '0': '', '4': 'int4', '8': 'int8' },
   fa: { auto: '' },
   flashattn: { auto: '' },

@@ -94,7 +94,13 @@ export const WITHOUT_COUNTERPART: readonly FlagRow[] = [
     'num-fewshot=,limit=,L=,gen-kwargs=,max-batch-size=,apply-chat-template,fewshot-as-multiturn,predict-only,use-cache=~[/.]',
     ['lm-eval'],
   ],
-  ['<none>', 'opset=,optimize=,task=,framework=,atol=,no-post-process,monolith', ['optimum']],
+  ['<none>', 'gpu-split=,autosplit-reserve=', ['webui', 'tabbyapi']],
+  ['<none>', 'cpu-infer=,chunks=', ['ktransformers', 'llama.cpp']],
+  [
+    '<none>',
+    'opset=,opset-version=,optimize=,task=,framework=,atol=,no-post-process,monolith',
+    ['optimum'],
+  ],
   [
     '<none>',
     'damp-percent=,desc-act,sym,true-sequential,act-order,kv-group-size=,quantized-kv-start=,quant-predicate=,q-mode=',

@@ -3,6 +3,7 @@ import path from 'node:path';
 import { type UserError, usageError } from '../../base/errors.js';
 import { nearest } from '../../config/nearest.js';
 import { quote } from '../../config/quote.js';
+import { runnerNamed } from './programs.js';
 
 /** A command that answers the same as some scripts. It runs as written, in any folder. */
 export interface ScriptCommand {
@@ -151,9 +152,7 @@ export const SCRIPT_COMMANDS: readonly ScriptCommand[] = [
   },
 ];
 
-/** Programs that run scripts. */
-const RUNNERS =
-  /^(?:python[\d.]*|py|uv|poetry|bash|sh|zsh|torchrun|accelerate|deepspeed|pytest|ipython|sudo|source)$/;
+const runsScripts = (word: string): boolean => runnerNamed(word)?.runsScripts ?? false;
 
 const isScript = (word: string) => /\.(?:py|sh|ipynb)$/i.test(word);
 
@@ -177,7 +176,7 @@ function scriptRow(word: string): ScriptCommand | undefined {
  */
 export function scriptIn([first = '', ...rest]: readonly string[]): string | undefined {
   if (isScript(first) || scriptRow(first)) return first;
-  if (!RUNNERS.test(first.toLowerCase())) return undefined;
+  if (!runsScripts(first)) return undefined;
   // A module has no ending: `python -m tests.check_shapes`.
   const module = rest[rest.indexOf('-m') + 1];
   const named = rest.includes('-m') && module ? `${module.replaceAll('.', '/')}.py` : undefined;
@@ -188,7 +187,7 @@ export function scriptIn([first = '', ...rest]: readonly string[]): string | und
 export function scriptError(expected: string, script: string): UserError {
   const row = scriptRow(script);
   return usageError(
-    `expected ${expected}, found ${RUNNERS.test(script) ? '' : 'the script '}${quote(script)}`,
+    `expected ${expected}, found ${runsScripts(script) ? '' : 'the script '}${quote(script)}`,
     row
       ? `write minimind ${row.command}`
       : 'minimind runs no scripts: docs/scripts.md has commands for many, minimind --help lists all',

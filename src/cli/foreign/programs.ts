@@ -1,0 +1,134 @@
+/** Programs of others at the beginning of a line: those that start another one, and those with commands of their own. */
+import { ownValue } from '../../base/text/words.js';
+
+/** A program that starts another one. */
+interface Runner {
+  /** What it starts: a program, a script of Python, processes of a script, or a container. */
+  readonly starts?: 'program' | 'python' | 'processes' | 'container';
+  /** Commands of it of which one comes before what it starts: `uv run`. */
+  readonly words?: readonly string[];
+  /** Whether a line of it can run a script of our projects: `bash run_profile.sh`. */
+  readonly runsScripts?: boolean;
+}
+
+const PLAIN: Runner = { starts: 'program' };
+const SHELL: Runner = { runsScripts: true };
+const PYTHON: Runner = { starts: 'python', runsScripts: true };
+const CONTAINERS: Runner = { starts: 'container', words: ['run'] };
+
+/**
+ * Launchers of training scripts are torchrun, accelerate 16cb6eb commands/launch.py, DeepSpeed edaa722
+ * deepspeed/launcher/runner.py, torchtune bd2a0fc torchtune/_cli/run.py.
+ */
+const RUNNERS: Readonly<Record<string, Runner>> = {
+  ...{ nohup: PLAIN, time: PLAIN, exec: PLAIN, srun: PLAIN },
+  ...{ npx: PLAIN, bunx: PLAIN, pipx: PLAIN, uvx: PLAIN, $: PLAIN, '%': PLAIN, '>': PLAIN },
+  please: PLAIN,
+  sudo: { ...PLAIN, runsScripts: true },
+  uv: { ...PLAIN, words: ['run'], runsScripts: true },
+  poetry: { ...PLAIN, words: ['run'], runsScripts: true },
+  pdm: { ...PLAIN, words: ['run'] },
+  npm: { ...PLAIN, words: ['exec'] },
+  pnpm: { ...PLAIN, words: ['dlx', 'exec'] },
+  ...{ python: PYTHON, py: PYTHON, ipython: PYTHON },
+  ...{ bash: SHELL, sh: SHELL, zsh: SHELL, source: SHELL, pytest: SHELL },
+  torchrun: { starts: 'processes', runsScripts: true },
+  accelerate: { starts: 'processes', words: ['launch'], runsScripts: true },
+  deepspeed: { starts: 'processes', runsScripts: true },
+  tune: { starts: 'processes', words: ['run'] },
+  ...{ docker: CONTAINERS, podman: CONTAINERS, nerdctl: CONTAINERS },
+};
+
+/** The row of a program that starts others, by its name in any version: `python3.12`. */
+export const runnerNamed = (word: string): Runner | undefined =>
+  ownValue(RUNNERS, word.toLowerCase().replace(/^python[\d.]+$/, 'python'));
+
+/** Programs whose commands are written after their names: `ollama run`, `vllm serve`. */
+export const PROGRAMS: ReadonlySet<string> = new Set([
+  ...['ollama', 'vllm', 'sglang', 'lms', 'axolotl', 'accelerate', 'llamafactory-cli', 'mlx-lm'],
+  ...['deepspeed', 'hf', 'huggingface-cli', 'optimum-cli', 'tune', 'lm-eval', 'litgpt', 'trl'],
+  ...['llama', 'lmdeploy', 'genai-perf', 'transformers', 'transformers-cli', 'swift', 'megatron'],
+  ...[
+    'mistralrs-server',
+    'text-generation-server',
+    'kt',
+    'gpustack',
+    'openllm',
+    'ramalama',
+    'local-ai',
+  ],
+  ...['mistralrs', 'aphrodite', 'exo', 'jan', 'cortex', 'trtllm-bench', 'lighteval', 'unsloth'],
+]);
+
+/** Programs whose own flags can come before their commands: `trtllm-bench --model M throughput`. */
+export const LATE_COMMANDS: Readonly<Record<string, readonly string[]>> = {
+  'trtllm-bench': ['throughput', 'latency', 'build'],
+  'mistralrs-server': ['plain', 'gguf', 'run', 'vision-plain', 'x-lora', 'lora'],
+};
+
+/** Files of programs: `./build/bin/llama-server`, `koboldcpp.exe`, `koboldcpp-linux-x64`. */
+const PROGRAM_FILE =
+  /^(?:.*[/\\])?(llama-[\w-]+|koboldcpp|llamafile|mistralrs|mistralrs-server|ollama|lms|vllm)(?:-(?:linux|mac|win|nocuda|rocm|oldpc)[\w-]*)?(?:\.exe)?$/i;
+
+/** The name of a program without its folder, system and ending; undefined for other words. */
+export const programInFile = (word: string): string | undefined =>
+  PROGRAM_FILE.exec(word)?.[1]?.toLowerCase();
+
+/** Images of containers that start a program; others have the words of one after their names. */
+const IMAGES: readonly (readonly [image: RegExp, words: readonly string[], alone?: string])[] = [
+  [/\bvllm-openai\b/, ['vllm', 'serve']],
+  [/\btext-generation-inference\b/, ['text-generation-launcher']],
+  [/\bollama\/ollama\b/, ['ollama'], 'serve'],
+  [/\bllama\.cpp:(?:server|full)/, ['llama-server']],
+];
+
+/** The words of the program that an image starts with further words. */
+export function wordsOfImage(image: string, rest: readonly string[]): readonly string[] {
+  const [, words = [], alone] = IMAGES.find(([pattern]) => pattern.test(image)) ?? [];
+  return [...words, ...(alone !== undefined && rest.length === 0 ? [alone] : rest)];
+}
+
+/** A flag of a program that has another meaning here. */
+interface ProgramFlag {
+  /** A name with the meaning that it has there; `program.name` is one of the table that no other program has. */
+  readonly name: string;
+  /** Flag that says the same with a value. */
+  readonly unless?: string;
+  /** Flag without which it has the usual meaning. */
+  readonly when?: string;
+  /** Values with that meaning. */
+  readonly only?: RegExp;
+}
+
+export const PROGRAM_FLAGS: Readonly<Record<string, Readonly<Record<string, ProgramFlag>>>> = {
+  'mlx-lm': {
+    // The layers that train, not those that the model has.
+    '--num-layers': { name: '--mlx.num-layers' },
+    '-q': { name: '--int4', unless: '--q-bits' },
+    '-g': { name: '--generation-tokens' },
+    // A training and not a test of it.
+    '--train': { name: '--mlx.train' },
+  },
+  // The share of a model on the GPU.
+  lms: { '--gpu': { name: '--gpu-offload', only: /^(?:max|auto|off|[01](?:\.\d+)?)$/ } },
+  // Kinds of models: lm_eval/models.
+  'lm-eval': { '--model': { name: '--lm-eval.model', when: '--model_args' } },
+  ...{
+    vllm: { '-q': { name: '--quantization' } },
+    aphrodite: { '-q': { name: '--quantization' } },
+  },
+  // The tokens of all sequences together: sgl-project/sglang 004813e docs/advanced_features/server_arguments.md.
+  sglang: { '--max-total-tokens': { name: '--sglang.max-total-tokens' } },
+  'trtllm-bench': { '--model_path': { name: '--trtllm.model-path' } },
+  mistralrs: { '-p': { name: '--port' }, '-f': { name: '--model' } },
+  swift: {
+    '--merge_lora': { name: '--swift.merge-lora' },
+    '--merge-lora': { name: '--swift.merge-lora' },
+  },
+  // The folder of the work, and that of the model: turboderp-org/exllamav2 da07fac doc/convert.md.
+  convert: { '-o': { name: '--exllama.work-dir', when: '-cf' }, '-cf': { name: '--outfile' } },
+};
+
+/** A flag as the user wrote it, for one of `PROGRAM_FLAGS`: `--mlx.num-layers` is `--num-layers`. */
+export const writtenFlag = (word: string): string =>
+  word.replace(/^--(?:accelerate|exllama|mlx|trtllm|lm-eval|sglang|swift)\./, '--');

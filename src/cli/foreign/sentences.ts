@@ -1,0 +1,222 @@
+/** Sentences in place of a command: `can i run qwen3-8b on a 4060`. Each word has a meaning, or there is no line. */
+import path from 'node:path';
+import { freeName } from '../../base/files/file-system.js';
+import { ownValue } from '../../base/text/words.js';
+import { KINDS } from '../line/extra-words.js';
+
+/** Tests of words that other modules know. */
+export interface Vocabulary {
+  /** Whether a word is a model that is here. */
+  readonly isModel: (word: string) => Promise<boolean>;
+  readonly isCard: (word: string) => boolean;
+}
+
+/** What a sentence asks, by a word of it; the first row with a word in the sentence. */
+const TOPICS: readonly (readonly [topic: Topic, words: RegExp])[] = [
+  ['adapters', /^(?:q?lora|fine-?tun(?:e|ed|ing))$/i],
+  ['training', /^(?:(?:pre)?train(?:ed|ing)?|train)$/i],
+  ['comparison', /^(?:compare[ds]?|vs\.?|versus|difference|between)$/i],
+  [
+    'hardware',
+    /^(?:v?ram|memory|mem|runs?|running|fits?|fitting|gpus?|cards?|serve|serving|host|deploy|load|hardware|fast|speed|slow|machine)$/i,
+  ],
+  [
+    'size',
+    /^(?:big|large|size|sizes?|param(?:s|eters?)?|weights?|layers?|flops|kv|cache|long|bigger|larger|smaller|biggest|smallest)$/i,
+  ],
+];
+
+type Topic = 'adapters' | 'training' | 'comparison' | 'hardware' | 'size';
+
+/** Words that begin a sentence, and verbs that a sentence can begin with. */
+const BEGINNINGS =
+  /^(?:how|what|whats|what's|which|where|can|could|will|would|does|do|is|are|should|i|show|tell|find|count|estimate|serve|run|train|fine-?tune|pretrain|host|deploy|design|build|q?lora|fit|profile|plan|compare|export|please)$/i;
+
+/** Words that add nothing. */
+const FILLERS =
+  /^(?:a|an|the|my|me|i|we|you|it|its|do|does|is|are|be|to|of|on|onto|in|at|for|from|with|using|and|or|by|how|what|whats|what's|which|where|can|could|will|would|should|shall|much|many|need|needs|needed|take|takes|require|requires|required|have|has|there|get|single|one|models?|llms?|network|show|tell|find|count|estimate|enough|possible|design|build|good|best|new|small|this|that|than|use|used|please|plan|into)$/i;
+
+/** What a number counts, by the word after it. */
+const COUNTED: Readonly<Record<string, string>> = {
+  ...{ users: '--users', user: '--users', people: '--users', clients: '--users' },
+  ...{ gpus: '--gpus', cards: '--gpus' },
+  ...{ context: '--context', ctx: '--context', tokens: '--context' },
+};
+
+/** Most words of the name of a card, and of a model. */
+const MOST_OF_NAME = 6;
+
+interface Said {
+  readonly models: string[];
+  readonly flags: string[];
+  readonly topics: Set<Topic>;
+  size?: string;
+  isQuantized: boolean;
+}
+
+/**
+ * The words of the line that a sentence means, from the command on; undefined for words that are not a sentence, or of which
+ * one has no meaning. Words from the first flag on are kept.
+ */
+export async function sentenceLine(
+  words: readonly string[],
+  vocabulary: Vocabulary,
+): Promise<string[] | undefined> {
+  const end = words.findIndex((word) => word.startsWith('-'));
+  const own = (end < 0 ? words : words.slice(0, end)).map((word) => word.replace(/[?!,]+$/, ''));
+  const rest = end < 0 ? [] : words.slice(end);
+  const conversion = await conversionLine(own, vocabulary);
+  if (conversion) return [...conversion, ...rest];
+  const isSentence =
+    BEGINNINGS.test(own[0] ?? '') && own.slice(1).some((word) => FILLERS.test(word));
+  if (!isSentence) return undefined;
+  const said = await meaningOf(own, vocabulary);
+  const line = said && lineOf(said);
+  return line && [...line, ...rest];
+}
+
+/** Advice for a memory of a sentence in place of a card: `does qwen3-8b fit in 16GB`. */
+export function memoryInSentence(words: readonly string[]): string | undefined {
+  const memory = words.find((word) => KINDS.size.test(word) && /g/i.test(word));
+  return memory === undefined || !BEGINNINGS.test(words[0] ?? '')
+    ? undefined
+    : `name a GPU with --gpu: minimind fit --list-gpus ${memory} lists those with this memory`;
+}
+
+async function meaningOf(
+  words: readonly string[],
+  { isModel, isCard }: Vocabulary,
+): Promise<Said | undefined> {
+  const said: Said = { models: [], flags: [], topics: new Set(), isQuantized: false };
+  for (let at = 0; at < words.length; at++) {
+    const word = words[at] ?? '';
+    const [flag, next] = [ownValue(COUNTED, words[at + 1]?.toLowerCase() ?? ''), words[at + 1]];
+    if (flag !== undefined && KINDS.count.test(word)) {
+      said.flags.push(flag, word);
+      at++;
+      continue;
+    }
+    const topic = TOPICS.find(([, pattern]) => pattern.test(word))?.[0];
+    if (topic !== undefined) {
+      said.topics.add(topic);
+      if (/^qlora$/i.test(word)) said.isQuantized = true;
+      continue;
+    }
+    const card = cardAt(words, at, isCard);
+    if (card !== undefined) {
+      said.flags.push(...card.flags);
+      at += card.length - 1;
+      continue;
+    }
+    if (FILLERS.test(word)) continue;
+    const length = await modelAt(words, at, isModel);
+    if (length > 0) {
+      said.models.push(words.slice(at, at + length).join(' '));
+      at += length - 1;
+    } else if (/^(?:4|8)$/.test(word) && /^bits?$/i.test(next ?? '')) {
+      said.flags.push('--dtype', `int${word}`);
+      at++;
+    } else if (KINDS.bits.test(word)) said.flags.push('--dtype', word);
+    else if (/^\d[\d.]*[kmbt]$/i.test(word) && said.size === undefined) said.size = word;
+    else return undefined;
+  }
+  return said;
+}
+
+/** Number of words from one on that name a model; 0 for none. */
+async function modelAt(
+  words: readonly string[],
+  at: number,
+  isModel: Vocabulary['isModel'],
+): Promise<number> {
+  const most = Math.min(MOST_OF_NAME, words.length - at);
+  for (let length = most; length > 0; length--) {
+    if (await isModel(words.slice(at, at + length).join(' '))) return length;
+  }
+  return 0;
+}
+
+/** The card that begins at a word: `2 h100s`, `rtx 4090`, `cpu`. */
+function cardAt(
+  words: readonly string[],
+  at: number,
+  isCard: Vocabulary['isCard'],
+): { flags: string[]; length: number } | undefined {
+  const most = Math.min(MOST_OF_NAME, words.length - at);
+  for (let length = most; length > 0; length--) {
+    const name = words.slice(at, at + length).join(' ');
+    // A card has a digit in its name, unless it is a processor.
+    if (!/\d/.test(name) && !/^cpu$/i.test(name)) continue;
+    const [, count, one] = /^(\d{1,3}) (.*\d)s$/i.exec(name) ?? [];
+    if (count !== undefined && one !== undefined && isCard(one)) {
+      return { flags: ['--gpu', one, '--gpus', count], length };
+    }
+    const single = name.replace(/(?<=\d)s$/i, '');
+    const isProcessor = /^cpu$/i.test(name);
+    if (isProcessor || (!/^\d{1,3}$/.test(name) && isCard(single)))
+      return { flags: ['--gpu', single], length };
+  }
+  return undefined;
+}
+
+function lineOf({ models, flags, topics, size, isQuantized }: Said): string[] | undefined {
+  const [model, ...others] = models;
+  const hasCard = flags.includes('--gpu');
+  if (model === undefined) {
+    if (size !== undefined && !topics.has('adapters')) {
+      return ['plan', '--max-params', size, ...flags];
+    }
+    return hasCard && size === undefined && topics.has('hardware') ? ['fit', ...flags] : undefined;
+  }
+  // A size besides a model is another question.
+  if (size !== undefined) return undefined;
+  if (others.length > 0) return ['compare', ...models, ...flags];
+  if (topics.has('adapters'))
+    return ['fit', model, '--for', isQuantized ? 'qlora' : 'lora', ...flags];
+  if (topics.has('training')) {
+    return hasCard
+      ? ['fit', model, '--for', 'training', ...flags]
+      : ['train-plan', model, ...flags];
+  }
+  if (topics.has('hardware') || hasCard) return ['fit', model, ...flags];
+  return ['profile', model, ...flags];
+}
+
+/** Formats that a model is converted to in a sentence, with the words after the model and its name without an ending. */
+const FORMATS: Readonly<Record<string, (model: string, name: string) => string[]>> = {
+  gguf: (model, name) => ['convert-checkpoint', model, freeName(`${name}.gguf`)],
+  onnx: (model, name) => ['export', model, '--save', freeName(`${name}.onnx`)],
+  safetensors: (model, name) => ['convert-checkpoint', model, freeName(`${name}.safetensors`)],
+  pt: (model, name) => ['convert-checkpoint', model, freeName(`${name}.pt`)],
+};
+
+/** The line of `convert MODEL to gguf` and `quantize MODEL to int4`. */
+async function conversionLine(
+  [verb = '', model = '', to = '', format = '', ...more]: readonly string[],
+  { isModel }: Vocabulary,
+): Promise<string[] | undefined> {
+  const isSaid =
+    /^(?:convert|export|quantize|save|turn)$/i.test(verb) && /^(?:to|into|as|in)$/i.test(to);
+  if (!isSaid || more.length > 0 || !(await isModel(model))) return undefined;
+  const name = path.basename(model).replace(/\.(?:safetensors|pt|pth|bin|gguf)$/i, '');
+  const container = ownValue(FORMATS, format.toLowerCase());
+  if (container) return container(model, name);
+  if (KINDS.type.test(format) && /^q/i.test(format)) {
+    const out = freeName(`${name}-${format.toLowerCase()}.gguf`);
+    return ['convert-checkpoint', model, out, '--dtype', format];
+  }
+  const bits = /^(?:int|nf|q)?([48])[-_]?(?:bits?)?$/i.exec(format)?.[1];
+  if (bits !== undefined) {
+    return [
+      'convert-checkpoint',
+      model,
+      freeName(`${name}-int${bits}`),
+      '--quantize',
+      `int${bits}`,
+    ];
+  }
+  const isFloat = /^(?:b?f(?:p|loat)?(?:16|32)|half)$/i.test(format);
+  return isFloat
+    ? ['convert-checkpoint', model, freeName(`${name}-${format.toLowerCase()}`), '--dtype', format]
+    : undefined;
+}

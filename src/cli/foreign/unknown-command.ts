@@ -1,0 +1,253 @@
+/** Lines that begin with no command of ours: words of other tools, scripts, models, sentences. Loaded only for one. */
+import fs from 'node:fs';
+import path from 'node:path';
+import type { Config } from '@oclif/core/config';
+import { type UserError, usageError } from '../../base/errors.js';
+import { nearest } from '../../config/nearest.js';
+import { quote } from '../../config/quote.js';
+import { isHardwareName } from '../flags/hardware-flags.js';
+import { LineMistake, type MeantLine } from '../line/line-mistake.js';
+import { type StartedLine, startedLine } from './launchers.js';
+import {
+  commandAdvice,
+  isHelp,
+  isProgram,
+  isVerb,
+  nearestCommand,
+  programWords,
+  verbLines,
+} from './meanings.js';
+import { PROGRAMS, runnerNamed } from './programs.js';
+import { scriptError, scriptIn } from './scripts.js';
+import { memoryInSentence, sentenceLine } from './sentences.js';
+
+/**
+ * The error for words that begin with no command of ours.
+ * @param written The words of a command's name.
+ */
+export async function unknownCommand(
+  written: readonly string[],
+  words: readonly string[],
+  config: Config,
+): Promise<UserError> {
+  const other = await otherStart(words, config);
+  if (other !== undefined) return other;
+  const said = written.length > 1 ? undefined : await saidLine(words);
+  const typed = written.length > 1 ? words : programWords(words);
+  const text = typed === words ? written.join(' ') : (typed[0] ?? '');
+  const hyphenated = text.replaceAll('_', '-');
+  if (written.length === 1 && words.length > 1 && config.findCommand(hyphenated)) {
+    return new LineMistake(`expected a command, found ${quote(text)}`, [
+      { words: [hyphenated, ...words.slice(1)], isSpelling: true },
+    ]);
+  }
+  const script = isVerb(text) || isProgram(typed) ? undefined : scriptIn(words);
+  if (script !== undefined && said === undefined) return scriptError('a command', script);
+  const rest = typed.slice(written.length);
+  const isFlag = text.startsWith('-');
+  const topics = config.topics.map(({ name }) => name);
+  const ids = [...config.commandIDs, ...topics].map((id) => id.replaceAll(':', ' '));
+  const known = [...new Set(ids)];
+  const verbs = verbLines(text, {
+    words: rest,
+    isSwitch: (word) => isSwitch(word, config),
+    isCommand: (word) => config.findCommand(word) !== undefined,
+  });
+  const advice = commandAdvice(text, rest) ?? memoryInSentence(words);
+  if (verbs.length > 0 || said !== undefined || advice !== undefined) {
+    const lines = [...(said ? [said] : []), ...verbs].map((meant) => ({
+      words: meant,
+      isSpelling: isHelp(isProgram(typed) ? rest.slice(1) : rest),
+      isOfTool: meant !== said,
+      lead: `did you mean ${commandIn(meant, config)}?`,
+    }));
+    return new LineMistake(`expected a command, found ${quote(text)}`, lines, {
+      otherwise: advice ?? 'minimind --help lists the commands',
+    });
+  }
+  // A program of others is not a typing mistake.
+  const isOther = PROGRAMS.has(text.toLowerCase()) || runnerNamed(text) !== undefined;
+  if (isOther) {
+    return usageError(
+      `expected a command, found ${quote(text)}`,
+      'write its command after it; docs/coming-from.md has lines of each program',
+    );
+  }
+  const close = isFlag ? nearest(text, ['--version', '--help']) : nearestCommand(text, known);
+  const isFile = close === undefined && !isFlag && (await isModel(text));
+  const meant = isFile ? [await commandOf(text), text] : close?.split(' ');
+  const lines = meant
+    ? [{ words: [...meant, ...rest], lead: `did you mean ${meant.join(' ')}?` }]
+    : isFlag
+      ? []
+      : await linesWithoutCommand(text, rest);
+  return new LineMistake(`expected a command, found ${quote(text)}`, lines, {
+    otherwise: 'minimind --help lists the commands',
+  });
+}
+
+/** The line that a sentence means. */
+const saidLine = (words: readonly string[]): Promise<string[] | undefined> =>
+  sentenceLine(words, { isModel: isPresent, isCard: isHardwareName });
+
+/** The mistake of a line of ours, with the line that its words mean as a sentence as the last one. */
+export async function withSentence(
+  mistake: LineMistake,
+  words: readonly string[],
+): Promise<LineMistake> {
+  const said = await saidLine(words);
+  if (said === undefined) return mistake;
+  const lines = [...mistake.lines, { words: said, lead: `did you mean ${said[0]}?` }];
+  return new LineMistake(mistake.message, lines, mistake.advice);
+}
+
+/** The error for a line whose command comes later: after flags, or after programs that start it. */
+async function otherStart(
+  words: readonly string[],
+  config: Config,
+): Promise<UserError | undefined> {
+  const [first = ''] = words;
+  const at = flagsBefore(words, config);
+  const own = words[at] ?? '';
+  if (at > 0 && (config.findCommand(own) ?? config.findTopic(own))) {
+    const meant = [...words.slice(at), ...words.slice(0, at)];
+    return new LineMistake(`expected a command, found ${quote(first)}`, [
+      { words: meant, isSpelling: true },
+    ]);
+  }
+  const started = startedLine(words);
+  if (started === undefined) return undefined;
+  const [command = '', ...rest] = started.words;
+  const { leftOut = [] } = started;
+  if (command === '') {
+    return usageError(
+      `expected a command, found ${quote(words.join(' '))} alone`,
+      'minimind --help lists the commands',
+    );
+  }
+  const isCommand = config.findCommand(command) !== undefined;
+  if (started.script === undefined) {
+    if (!isCommand) {
+      const error = await unknownCommand([command], started.words, config);
+      if (!(error instanceof LineMistake)) return error;
+      // The word need not be one of the user's: `tune run` has recipes.
+      const message = words.includes(command)
+        ? error.message
+        : `expected a command, found ${quote(first)}`;
+      const lines = error.lines.map((line) => ({
+        ...line,
+        leftOut: [...leftOut, ...(line.leftOut ?? [])],
+      }));
+      return new LineMistake(message, lines, error.advice);
+    }
+    return new LineMistake(`expected a command, found ${quote(first)}`, [
+      {
+        words: started.words,
+        isSpelling: first !== 'tune' && leftOut.length === 0,
+        isOfTool: true,
+        leftOut,
+      },
+    ]);
+  }
+  // A script of our projects without a model of the user has an example of its own.
+  const isNamed = await Promise.all(rest.map((word) => isPresent(word.replace(/^--[\w-]+=/, ''))));
+  const { message, suggestion } = scriptError('a command', started.script);
+  const verb = {
+    words: rest,
+    isSwitch: (word: string) => isSwitch(word, config),
+    isCommand: (word: string) => config.findCommand(word) !== undefined,
+  };
+  const named = verbLines(command, verb);
+  const verbs =
+    named.length > 0 || isCommand ? named : verbLines(verbInName(command, started), verb);
+  if (!isNamed.includes(true)) {
+    // Arguments of the user name another model than the example.
+    const [verb = isCommand ? command : undefined] = verbs[0] ?? [];
+    const hasArgument = rest.length > 0 && !rest[0]?.startsWith('-');
+    return hasArgument && verb !== undefined
+      ? usageError(message, `name a config or a preset, as minimind ${verb} --help shows`)
+      : undefined;
+  }
+  const lines = isCommand ? [[...started.words], ...verbs] : verbs;
+  return new LineMistake(
+    message,
+    lines.map((meant) => ({
+      words: meant,
+      isOfTool: true,
+      leftOut,
+      lead: `did you mean ${commandIn(meant, config)}?`,
+    })),
+    { otherwise: suggestion },
+  );
+}
+
+/** Verbs in the names of scripts, and the commands for them. */
+const VERBS_IN_NAMES: readonly (readonly [name: RegExp, verb: string])[] = [
+  [/(?:^|-)(?:pre)?train|fine-?tun|(?:^|-)(?:sft|dpo|grpo|ppo|clm|mlm)(?:-|$)/, 'train'],
+  [/(?:^|-)(?:eval|perplexity|ppl)/, 'eval'],
+  [/(?:^|-)(?:generate|infer|chat|sample|demo)/, 'generate-text'],
+  [/(?:^|-)(?:serve|server|api)/, 'serve'],
+];
+
+/** The verb in the name of a script. What runs in several processes is a training. */
+const verbInName = (name: string, { isLaunched = false }: StartedLine): string =>
+  VERBS_IN_NAMES.find(([pattern]) => pattern.test(name))?.[1] ?? (isLaunched ? 'train' : '');
+
+/** Number of words at the beginning that are flags of ours, with their values. */
+function flagsBefore(words: readonly string[], config: Config): number {
+  let at = 0;
+  while (words[at]?.startsWith('-')) {
+    const word = words[at] ?? '';
+    const name = word.replace(/^--|=.*$/gs, '').replaceAll('_', '-');
+    if (isSwitch(word, config)) at += 1;
+    else if (config.commands.some(({ flags }) => Object.hasOwn(flags, name))) {
+      at += word.includes('=') ? 1 : 2;
+    } else return 0;
+  }
+  return at;
+}
+
+/** Whether a flag is a switch of every command that has it. */
+function isSwitch(word: string, config: Config): boolean {
+  const name = word.replace(/^-+/, '').replaceAll('_', '-');
+  const own = config.commands.flatMap(({ flags }) =>
+    Object.values(flags).filter((flag) => flag.name === name || flag.char === name),
+  );
+  return own.length > 0 && own.every(({ type }) => type === 'boolean');
+}
+
+/** The words of a line that name its command, and the flags that a template has before those of the user. */
+const commandIn = (words: readonly string[], config: Config): string =>
+  words.slice(0, config.findCommand(words.slice(0, 2).join(':')) ? 2 : 1).join(' ');
+
+/** Lines for a number of parameters or a GPU in the place of a command. */
+async function linesWithoutCommand(text: string, rest: readonly string[]): Promise<MeantLine[]> {
+  if (/^\d[\d.,_]*[kmbt]$/i.test(text)) return [{ words: ['plan', '--max-params', text, ...rest] }];
+  return [{ words: ['fit', '--list-gpus', text, ...rest], gpus: [text] }];
+}
+
+/** The command for a model without a command. A checkpoint without a config only has tensors to show. */
+async function commandOf(model: string): Promise<string> {
+  const { locateModel } = await import('../../input/model-input/locate.js');
+  const { configIn } = await import('../../base/files/config-names.js');
+  const place = locateModel(model);
+  if (place.kind !== 'checkpoint' || place.listing === undefined) return 'profile';
+  const hasConfig =
+    place.listing === 'file'
+      ? configIn(path.dirname(model)) !== undefined
+      : place.config !== place.path;
+  return hasConfig ? 'profile' : 'inspect';
+}
+
+async function isModel(text: string): Promise<boolean> {
+  if (/[/\\.]/.test(text) || fs.existsSync(text)) return true;
+  const { presetsNamed } = await import('../../input/model-input/locate.js');
+  return presetsNamed(text).length > 0;
+}
+
+/** Whether a model is a preset, a model of the hub, or a file that exists. */
+export async function isPresent(model: string): Promise<boolean> {
+  if (model.startsWith('hf:') || fs.existsSync(model)) return true;
+  const { presetsNamed } = await import('../../input/model-input/locate.js');
+  return presetsNamed(model).length === 1;
+}
