@@ -13,7 +13,7 @@ import type { PublishedRange } from '../published-range.js';
 import { decodeGroup, publishedSeconds, publishedSpeed } from '../published-range.js';
 import type { FitVerdict } from '../training/training-fit.js';
 import { memoryVerdict } from '../training/training-memory.js';
-import type { NeededGpus } from './placed-serving.js';
+import type { NeededGpus, ServingQuestion } from './placed-serving.js';
 import { fewestForServing, replicasOf, requireGpus, usersPerReplica } from './placed-serving.js';
 import { servedWeights } from './quantized.js';
 import type { DecodeStep, DecodingLimit, Prefill } from './roofline.js';
@@ -243,11 +243,10 @@ export interface UsersFit {
   readonly needed: NeededGpus | null;
 }
 
-/** @param asked Number of users; undefined: the most that fit. */
+/** @param question Users that are asked for; without, the most that fit. */
 export function usersOf(
   model: LanguageModel,
-  setting: ServingFitSetting,
-  asked: number | undefined,
+  { setting, users: asked, isSharingChosen }: ServingQuestion,
   draft?: LanguageModel | undefined,
 ): UsersFit {
   const replicas = replicasOf(setting);
@@ -279,16 +278,13 @@ export function usersOf(
     perReplica,
     total,
     speed: isRoom && users > 0 ? speedFor(model, setting, users, draft) : null,
-    needed: asked === undefined ? null : neededFor(model, setting, asked),
+    needed:
+      asked === undefined ? null : neededFor(model, { setting, users: asked, isSharingChosen }),
   };
 }
 
-function neededFor(
-  model: LanguageModel,
-  setting: ServingFitSetting,
-  users: number,
-): NeededGpus | null {
-  const found = fewestForServing(model, { setting, users });
+function neededFor(model: LanguageModel, question: ServingQuestion): NeededGpus | null {
+  const found = fewestForServing(model, question);
   if (found === undefined) return null;
   const { cluster: _, ...needed } = found;
   return needed;
