@@ -32,7 +32,7 @@ import {
 import type { ServingLoad } from './throughput/arrivals.js';
 import { servingLoad } from './throughput/arrivals.js';
 import { serversOf, servingRates } from './throughput/server.js';
-import type { ServerRate } from './throughput/throughput.js';
+import type { Percentiles, ServerRate } from './throughput/throughput.js';
 import { serverLoad } from './throughput/throughput.js';
 import { WEIGHT_DTYPES } from './weight-types.js';
 
@@ -224,6 +224,8 @@ export interface UsersSpeed {
   readonly each: Bounds;
   /** Output tokens per second of all users on all GPUs. */
   readonly total: ServerRate;
+  /** Seconds from a request to its first token. */
+  readonly firstToken: Percentiles;
   /** Limit of the decoding steps; null for a measured time. */
   readonly limitedBy: DecodingLimit | null;
 }
@@ -304,7 +306,7 @@ function speedFor(
   const replicas = replicasOf(setting);
   const batch = Math.min(Math.ceil(users / replicas), servers.expected.places);
   const { gpus } = setting.cluster;
-  const { tokensPerSecond: total } = serverLoad(servers, {
+  const { tokensPerSecond: total, firstToken } = serverLoad(servers, {
     users: batch,
     replicas: Math.min(replicas, users / batch),
     gpus,
@@ -325,7 +327,7 @@ function speedFor(
       servingRates(setting),
       sequencesOfStep(setting, batch),
     );
-  return { users, each, total, limitedBy: step.limitedBy };
+  return { users, each, total, firstToken, limitedBy: step.limitedBy };
 }
 
 /** Cost of the GPUs that a load needs, busy or not. */
