@@ -42,7 +42,7 @@ export function locatedError(
       severity: 'error',
       ...place,
       // The place names the key already.
-      message: named(problem.message).replace(`${key}: `, ''),
+      message: withoutStart(named(problem.message), key),
       suggestion: suggestion === undefined ? `correct ${key}, or leave it out` : named(suggestion),
     };
   };
@@ -60,6 +60,10 @@ export function locatedError(
   changed.exitCode = error.exitCode;
   return changed;
 }
+
+/** A message without the key that it begins with. */
+const withoutStart = (message: string, key: string): string =>
+  message.startsWith(key) ? message.slice(key.length).replace(/^:? /, '') : message;
 
 /** The first flag of a message that a config gave. */
 function firstNamed(message: string, added: readonly TrainingWord[]): TrainingWord | undefined {
