@@ -27,6 +27,16 @@ it.each([
 
 it.each([
   ['qwen3-30b-a3b --gpu all --dp-attention 8', '--dp-attention requires hardware'],
+  ['qwen3-30b-a3b --gpu all --expert-parallel 8', '--expert-parallel requires hardware'],
+  ['qwen3-8b --gpu all --tensor-parallel 2', '--tensor-parallel requires hardware'],
+  ['qwen3-8b --gpu all --pipeline-parallel 2', '--pipeline-parallel requires hardware'],
+  ['qwen3-8b --gpu all --context-parallel 2', '--context-parallel requires hardware'],
+  ...['vllm', 'sglang', 'tensorrt-llm', 'transformers'].map((name): [string, string] => [
+    `qwen3-30b-a3b --gpu 4090 --ram 64GB --runtime ${name}`,
+    `--runtime ${name} does not apply to weights in system memory`,
+  ]),
+  ['qwen3-8b --gpu 4090 --ram -5GB', '--ram: expected a size, found "-5GB"'],
+  ['qwen3-8b --gpu 4090 --reserve -1GB', '--reserve: expected a size, found "-1GB"'],
   ['qwen3-8b --gpu dgx-h200 --gpus 8 --for serving --expert-parallel all', 'routed experts'],
   [
     'qwen3-30b-a3b --for serving --gpu 4090 --gpus 2 --ram 64GB --pipeline-parallel 2',
@@ -104,4 +114,58 @@ describe('copies of the attention in the search', () => {
       expect(JSON.parse(stdout).serving.setting.dataParallelAttention).toBeUndefined();
     },
   );
+});
+
+describe('proposals for serving', () => {
+  it.each([
+    'qwen3-30b-a3b --gpu 4090 --runtime vllm',
+    'qwen3-30b-a3b --gpu 4090 --runtime sglang --users 4',
+    'llama-3.1-70b --gpu 4090 --prefix-cache 0.5',
+    'llama-3.1-70b --gpu 4090 --gpus 2 --pipeline-parallel 2',
+    'deepseek-v3 --gpu dgx-h100 --users 500 --context 8k',
+  ])('are accepted, fit, and have no warning: %s', { timeout: 60_000 }, async (line) => {
+    const { serving } = JSON.parse((await fitOf(`${line} --for serving --json`)).stdout);
+    expect(serving.fit.verdict).toBe('does not fit');
+    expect(serving.remedies.length).toBeGreaterThan(0);
+    for (const { flags, total } of serving.remedies) {
+      // A GPU in a proposal replaces those of the line.
+      const kept = flags.gpu === undefined ? line : line.replace(/ --gpu \S+/, '');
+      const given = Object.entries(flags).map(
+        ([name, value]) =>
+          `--${name.replaceAll(/[A-Z]/g, (each) => `-${each.toLowerCase()}`)} ${value}`,
+      );
+      const own = given.reduce(
+        (text, each) => text.replace(new RegExp(` ${each.split(' ')[0]} \\S+`), ''),
+        kept,
+      );
+      const again = (await answered(`${own} ${given.join(' ')} --for serving --check`)).serving.fit;
+      expect(again.total.upper.value, given.join(' ')).toBe(total.upper.value);
+    }
+  });
+
+  it('leave system memory out for programs that lack it', async () => {
+    const line = 'qwen3-30b-a3b --gpu 4090 --for serving';
+    expect((await fitOf(`${line} --runtime vllm`)).stdout).not.toContain('--ram');
+    expect((await fitOf(line)).stdout).toContain('--ram');
+  });
+});
+
+it('counts the requests of SGLang for all groups', async () => {
+  const line = 'deepseek-v3 --gpu 8xh200 --for serving --dp-attention 8 --users 13';
+  expect((await fitOf(`${line} --emit sglang`)).stdout).toContain('--max-running-requests 16');
+  // vLLM counts those of a group.
+  expect((await fitOf(`${line} --emit vllm`)).stdout).toContain('--max-num-seqs 2');
+});
+
+it('takes longer for a lone prompt with copies of the attention or stages than with shared layers', async () => {
+  const line = 'deepseek-v3 --gpu dgx-h200 --for serving';
+  const aloneOf = async (axes: string) =>
+    (await answered(`${line} ${axes}`)).serving.throughput.firstTokenAlone.value;
+  const [copies, shared] = [
+    await aloneOf('--dp-attention 8'),
+    await aloneOf('--tensor-parallel 8'),
+  ];
+  // One GPU reads the prompt instead of eight.
+  expect(copies).toBeGreaterThan(2 * shared);
+  expect(await aloneOf('--pipeline-parallel 8')).toBeGreaterThan(2 * shared);
 });

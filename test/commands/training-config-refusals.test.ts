@@ -170,3 +170,19 @@ describe('expert parallelism of a config', () => {
     );
   });
 });
+
+it('does not count an optimizer in system memory without a stage of ZeRO, and writes stage 0', async () => {
+  const file = written('zero.json', [
+    '{"train_micro_batch_size_per_gpu": 1, "zero_optimization":',
+    '{"stage": 0, "offload_optimizer": {"device": "cpu"}}}',
+  ]);
+  const line = ['fit', 'llama-3.1-8b', '--training-config', file, '--gpu', 'h100', '--gpus', '4'];
+  const { training, trainingConfig } = JSON.parse((await answerTo(...line, '--json')).stdout);
+  expect(training.setting).toMatchObject({ zero: 0 });
+  expect(training.setting.offload).toBeUndefined();
+  expect(trainingConfig.notCounted).toEqual([
+    { key: 'zero_optimization.offload_optimizer.device', line: 2 },
+  ]);
+  const { stdout } = await answerTo(...line, '--emit', 'deepspeed');
+  expect(JSON.parse(stdout).zero_optimization).toMatchObject({ stage: 0 });
+});
