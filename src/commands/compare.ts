@@ -39,7 +39,7 @@ export default class Compare extends SweepCommand {
   static override description =
     'Takes any number of configs and checkpoints, and compares them at one length and precision. A list of ' +
     'values in --set makes one model per value; several lists make all combinations, or pairs with --zip. A ' +
-    'model that is not valid is reported, and the others are compared. The answer shows the settings that differ ' +
+    'model that is not valid is reported, and the others are compared. Figures are of one GPU; for several, ask fit. The answer shows the settings that differ ' +
     `and the main figures; --details shows all. Columns: ${COLUMN_NAMES.join(', ')}, and any key of ` +
     'the configs, such as model.num_layers.';
   static override baseFlags = pictureFlags;

@@ -48,7 +48,7 @@ export default class Plan extends SweepCommand {
     'Searches the depths, widths, heads, key-value heads and feed-forward widths of a family. Shows the ' +
     'Pareto-optimal models in parameters, memory, decode speed, width per layer and the sort criterion, best first. ' +
     'The row * is the model of the rule of 15% embeddings, 25% attention and 60% feed-forward. ' +
-    'A model that does not fit into the memory of --gpu has no tokens/s; --max-memory removes it. --save FILE writes the ' +
+    'A model that does not fit into the memory of --gpu has no tokens/s; --max-memory removes it. For several GPUs, ask fit about the saved model. --save FILE writes the ' +
     `best model, or that of --row, as a config (- for standard output). A size given with --set is fixed. Sort by: ${CRITERIA_TEXT}.`;
   static override baseFlags = pictureFlags;
   static override examples = [

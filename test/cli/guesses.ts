@@ -177,10 +177,15 @@ const SERVING: readonly Guess[] = [
   ['fit -m llama-3.2-1b -c 4096 --gpu 4090', is('fit llama-3.2-1b --context 4096 --gpu 4090')],
   [
     'fit -m llama-3.2-1b -c 4096 -np 4 --gpu 4090',
-    is(
-      'fit llama-3.2-1b --context 4096 --users 4 --gpu 4090',
-      'fit llama-3.2-1b --context 4096 --batch 4 --gpu 4090',
-    ),
+    is('fit llama-3.2-1b --gpu 4090 --context 1024 --users 4'),
+  ],
+  [
+    'fit llama-3.2-1b -c 4096 -np 1 --gpu 4090',
+    is('fit llama-3.2-1b --context 4096 --users 1 --gpu 4090'),
+  ],
+  [
+    'llama-server -m llama-3.2-1b --ctx-size=4096 --parallel=4 --kv-unified',
+    is('fit llama-3.2-1b --context 1024 --users 4'),
   ],
   [
     'fit llama-3.2-1b --gpu 4090 -np 4',

@@ -64,7 +64,7 @@ const LINES: readonly (readonly [tool: string, line: string, right: Right])[] = 
   [
     'llama.cpp',
     'llama-server --model llama-3.2-1b --n-gpu-layers 99 --ctx-size 8192 --parallel 2 --cont-batching --gpu 4090',
-    is('fit llama-3.2-1b --context 8192 --users 2 --gpu 4090'),
+    is('fit llama-3.2-1b --gpu 4090 --context 4096 --users 2'),
   ],
   [
     'llama.cpp',

@@ -16,8 +16,19 @@ describe('the model that --emit names', () => {
     ['llama/llama-3-8b', 'meta-llama/Meta-Llama-3-8B'],
     ['qwen2.5-coder-7b', 'Qwen/Qwen2.5-Coder-7B'],
     ['meta-llama/Llama-3.1-8B-Instruct', 'meta-llama/Llama-3.1-8B-Instruct'],
+    ['llama-3.1-8b-instruct', 'meta-llama/Llama-3.1-8B-Instruct'],
+    ['llama-3.1-8b', 'meta-llama/Llama-3.1-8B'],
+    ['mistral-7b-instruct', 'mistralai/Mistral-7B-Instruct-v0.3'],
+    ['llama-2-7b-chat', 'meta-llama/Llama-2-7b-chat-hf'],
+    ['kimi-k2-base', 'moonshotai/Kimi-K2-Base'],
   ])('%s is %s', async (model, repository) => {
     expect(await served(model)).toBe(repository);
+  });
+
+  it('is said where only the sizes are those of the name', async () => {
+    const text = await emitted('qwen3-8b-base', '--emit', 'vllm');
+    expect(text).toContain('# Qwen/Qwen3-8B has the sizes of qwen3-8b-base: write the repository');
+    expect(await emitted('qwen3-8b', '--emit', 'vllm')).not.toContain('has the sizes');
   });
 
   it('is a placeholder where nobody published weights', async () => {

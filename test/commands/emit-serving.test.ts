@@ -36,6 +36,44 @@ describe('minimind fit --emit llama-server', () => {
     expect(text).not.toContain('no counterpart');
   });
 
+  it.each([1, 4, 8])(
+    'writes %d slots with the context of all, and reads them back',
+    async (users) => {
+      const line = `llama-3.1-8b --gpu 4090 --dtype q4_k_m --users ${users}`;
+      const text = await answerOf(`${line} --emit llama-server`);
+      expect(text).toContain(`--ctx-size ${2048 * users} `);
+      expect(text).toContain(`--parallel ${users} `);
+      const command = text
+        .replaceAll(/^#.*$|\\\n/gm, '')
+        .trim()
+        .split(/\s+/);
+      const { stderr } = await runHere([
+        ...command.map((word) => (word === 'MODEL.gguf' ? 'llama-3.1-8b' : word)),
+        ...['--gpu', '4090', '--dtype', 'q4_k_m'],
+      ]);
+      const [, meant = ''] = / write minimind (.+)$/m.exec(stderr) ?? [];
+      expect(meant).toEqual(expect.stringMatching(new RegExp(`--context 2048.* --users ${users}`)));
+      const again = meant.slice('fit '.length);
+      const totalOf = async (each: string) =>
+        JSON.parse(await answerOf(`${each} --json`)).serving.fit.total;
+      const first = await totalOf(`${line} --context 2048`);
+      expect(await totalOf(again)).toEqual(first);
+    },
+  );
+
+  it('has as many requests in the simulation as slots', async () => {
+    const line = 'llama-3.1-8b --gpu 4090 --dtype q4_k_m --users 8 --json';
+    expect(JSON.parse(await answerOf(line)).serving.throughput.full.users).toBe(8);
+  });
+
+  it.each([[], ['--users', '2']])(
+    'has the slots in the answer of a placement, too: %j',
+    async (...more) => {
+      const words = ['llama-3.1-70b --gpu 4090 --ram 64GB --dtype q4_k_m', ...more].join(' ');
+      expect(await answerOf(words)).toMatch(new RegExp(`llama\\.cpp +-ngl .* -np ${more[1] ?? 1}`));
+    },
+  );
+
   it('leaves the cache of 16 bits to llama.cpp, and keeps it in system memory if asked', async () => {
     const line = 'llama-3.1-8b --gpu 4060 --dtype q4_k_m';
     expect(await answerOf(`${line} --emit llama-server`)).not.toMatch(

@@ -14,7 +14,7 @@ describe('minimind fit with system memory', () => {
     expect(answer.stdout).toMatch(
       /^Fits on 1 × NVIDIA GeForce RTX 4060 and [\d.]+ GB of system memory/m,
     );
-    expect(answer.stdout).toMatch(/^ {2}llama\.cpp {3}-ngl 49 --n-cpu-moe \d+ -c 2048$/m);
+    expect(answer.stdout).toMatch(/^ {2}llama\.cpp {3}-ngl 49 --n-cpu-moe \d+ -c 2048 -np 1$/m);
   });
 
   it('proposes none for a data centre, nor for more memory than a desktop has', async () => {
@@ -144,7 +144,7 @@ describe('minimind fit on GPUs of several kinds', () => {
     );
     expect(stdout).toMatch(/^ {2}GPU layers +all 81: \d+ on rtx-5090, \d+ on rtx-3090$/m);
     expect(stdout).toMatch(/^ {2}memory +rtx-5090 [\d.]+ GB of 33\.6 GB · rtx-3090 /m);
-    expect(stdout).toMatch(/^ {2}llama\.cpp +-ngl 81 -ts \d+,\d+ -c 2048$/m);
+    expect(stdout).toMatch(/^ {2}llama\.cpp +-ngl 81 -ts \d+,\d+ -c 2048 -np 1$/m);
     expect(stdout).toMatch(/^rtx-3090, \d+ layers +/m);
     expect(stdout).not.toMatch(/^ {2}(?:RAM|GPU) {2,}/m);
     const csv = (await runHere([...LINE, '--gpu', '5090+3090', '--format', 'csv'])).stdout;

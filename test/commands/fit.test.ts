@@ -4,6 +4,7 @@ import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { UserError } from '../../src/base/errors.js';
 import { toJson } from '../../src/base/text/escape.js';
+import { formatSeconds } from '../../src/base/text/units.js';
 import { type FitFlags, fitOptions } from '../../src/cli/flags/fit-flags.js';
 import { typeSuggestion } from '../../src/cli/flags/value-flags.js';
 import { fitRequestOf } from '../../src/estimate/fit/fit-request.js';
@@ -1038,6 +1039,29 @@ describe('servers', () => {
       serving.throughput.oneUser.eager.value,
       6,
     );
+  });
+
+  it.each([
+    ['qwen3-8b', '--gpu', 'rtx-4090'],
+    ['qwen3-30b-a3b', '--gpu', 'h100', '--dtype', 'f8'],
+    ['llama-3.1-70b', '--gpu', 'h100', '--gpus', '4'],
+  ])('the first token of a lone user is the prefill of its prompt: %s', async (model, ...args) => {
+    const { prefill } = (await json(model, ...args, '--for', 'serving')).serving.fit;
+    const { value } = prefill.seconds.expected;
+    const alone = await json(model, ...args, '--for', 'serving', '--users', '1');
+    const { users, throughput } = alone.serving;
+    expect(users.speed.firstToken.median.value / value).toBeCloseTo(1, 6);
+    expect(throughput.firstTokenAlone.value / value).toBeCloseTo(1, 6);
+    const { stdout } = await runHere(['fit', model, ...args, '--for', 'serving']);
+    expect(stdout).toMatch(new RegExp(`^ +1 .* ${formatSeconds(value)} `, 'm'));
+  });
+
+  it('users who were asked about have a first token, of the same simulation as others', async () => {
+    const args = ['qwen3-8b', '--gpu', 'h100', '--for', 'serving'];
+    const { throughput } = (await json(...args)).serving;
+    const { users } = throughput.full;
+    const asked = (await json(...args, '--users', String(users))).serving.users.speed;
+    expect(asked.firstToken.median.value).toBe(throughput.full.firstToken.median.value);
   });
 
   it('a price alone gives the cost of tokens', async () => {

@@ -160,7 +160,8 @@ async function hasExactBytesOfProfile(fit: Answer, config: string): Promise<void
   expect(bytes(profile.training.total)).toBe(bytes(stage.exactBytes));
   expect(Number(figures['training-memory'])).toBe(bytes(stage.exactBytes));
   expect(profile.weights.dtype).toBe(serving.setting.weights.dtype);
-  const one = serving.setting.tensorParallel === 1;
+  const { tensorParallel, dataParallelAttention = 1 } = serving.setting;
+  const one = tensorParallel * dataParallelAttention === 1;
   const parts = [serving.fit.wholeWeights, serving.fit.cachePerSequence, serving.fit.state].map(
     bytes,
   );

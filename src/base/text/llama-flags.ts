@@ -29,9 +29,10 @@ interface LlamaPlan {
 export function llamaFlags({ setting, sequences, places }: LlamaPlan): LlamaFlag[] {
   return [
     ...(places ? placesFlags(places) : []),
-    // The context is that of all sequences together.
+    // The context is that of all sequences together, which llama.cpp divides (src/llama-context.cpp: n_ctx_seq). Without
+    // their number a server has four.
     { name: 'ctx-size', short: 'c', value: String(sequences * setting.context) },
-    ...(sequences > 1 ? [{ name: 'parallel', short: 'np', value: String(sequences) }] : []),
+    { name: 'parallel', short: 'np', value: String(sequences) },
     ...cacheFlags(setting.cacheDtype),
   ];
 }

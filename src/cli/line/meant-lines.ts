@@ -56,7 +56,7 @@ export const FALSE = /^(?:false|no|off|0)$/i;
 
 /** Lines with the meanings of a flag's name in other tools. The only one that keeps its value is a matter of spelling. */
 export function meantLines(typed: TypedLine, given: GivenFlag): MeantLine[] {
-  const whole = asQlora(typed) ?? asFitOfAdapters(typed) ?? asReplicas(typed);
+  const whole = asQlora(typed) ?? asFitOfAdapters(typed) ?? asReplicas(typed) ?? asSlots(typed);
   if (whole) return [whole];
   const meanings = typed.meanings
     .flagMeanings(given.name, typed.command.id)
@@ -142,6 +142,43 @@ function asReplicas(typed: TypedLine): MeantLine | undefined {
   ];
   const kept = typed.words.filter((_, index) => !removed.includes(index));
   return { ...typed.lineOf([...kept, ...written]), lead: 'did you mean --dp-attention?' };
+}
+
+/** Flags of llama.cpp for the slots of a server, and for the context that they share. */
+const SLOTS = /^(?:-np|--parallel|--n[-_]parallel)(?:=|$)/;
+const SHARED_CONTEXT = /^(?:-c|--ctx[-_]size)(?:=|$)/;
+
+/**
+ * The line with the context of a sequence, where llama.cpp has that of all slots: each has an equal part of the cache, or all
+ * share it (ggml-org/llama.cpp, src/llama-context.cpp: n_ctx_seq, kv_unified).
+ */
+function asSlots(typed: TypedLine): MeantLine | undefined {
+  const { words, command } = typed;
+  const users = ['users', 'batch'].find((name) => Object.hasOwn(command.flags, name));
+  if (users === undefined || !Object.hasOwn(command.flags, 'context')) return undefined;
+  const [slots, context] = [SLOTS, SHARED_CONTEXT].map((name) => {
+    const at = words.findIndex((word) => name.test(word));
+    const [, value] = words[at]?.split(/=(.*)/s) ?? [];
+    return { at, length: value === undefined ? 2 : 1, value: Number(value ?? words[at + 1]) };
+  }) as [Slots, Slots];
+  const each = Math.floor(context.value / slots.value);
+  if (slots.at < 0 || context.at < 0 || !(slots.value > 1) || !(each >= 1)) return undefined;
+  const removed = [slots, context].flatMap(({ at, length }) =>
+    length === 2 ? [at, at + 1] : [at],
+  );
+  const kept = words.filter((_, index) => !removed.includes(index));
+  const written = ['--context', String(each), `--${users}`, String(slots.value)];
+  return {
+    ...typed.lineOf([...kept, ...written]),
+    lead: 'the slots of llama.cpp share its context:',
+  };
+}
+
+/** A flag with a number, and its place. */
+interface Slots {
+  readonly at: number;
+  readonly length: number;
+  readonly value: number;
 }
 
 /** Flags of a plan that `fit` calls otherwise in a training. */

@@ -11,11 +11,20 @@ const PLACEHOLDER = 'MODEL';
 export function emittedModel(file: string): EmittedModel {
   if (file.startsWith('hf:')) return { name: file.slice(3) };
   const { kind } = locateModel(file);
-  const name = kind === 'checkpoint' || kind === 'config' ? weightsAt(file) : ownRepository(file);
-  return name === undefined
+  if (kind === 'checkpoint' || kind === 'config') return named(weightsAt(file), file);
+  const own = ownRepository(file);
+  if (own === undefined || own.isVersion) return named(own?.name, file);
+  return {
+    name: own.name,
+    note: `${own.name} has the sizes of ${file}: write the repository of that model in its place`,
+  };
+}
+
+/** A repository or a folder; a placeholder where there is none. @param file Model as the user wrote it. */
+const named = (name: string | undefined, file: string): EmittedModel =>
+  name === undefined
     ? { name: PLACEHOLDER, note: `${PLACEHOLDER}: a folder with the weights of ${file}` }
     : { name };
-}
 
 /** The place of weights as programs name it; undefined for a config that only this program reads. */
 function weightsAt(file: string): string | undefined {

@@ -12,11 +12,13 @@ import type { Report } from '../../report/kit/report.js';
 import { BaseCommand, formatOf, type OutputFlags } from '../base-command.js';
 import { baseFlags } from '../flags/flags.js';
 import { type DeclaredFlags, wordsOfLine } from '../line/words-of-line.js';
-import type { LineFacts, TrainingCommandName } from './training-words.js';
+import type { LineFacts, TrainingCommandName, TrainingWord } from './training-words.js';
 
 /** The config of a line, and what was read of it. */
 interface LineTraining {
   readonly config: TrainingConfig;
+  /** Flags that it was turned into. */
+  readonly added: readonly TrainingWord[];
   /** Settings that its words give. */
   readonly counted: ReadonlySet<RunField>;
   readonly answer: TrainingConfigAnswer;
@@ -90,6 +92,7 @@ export abstract class TrainingCommand extends BaseCommand {
     const counted = new Set(added.flatMap(({ of }) => of));
     this.training = {
       config,
+      added,
       counted,
       answer: trainingAnswer(config, added, flagWords, own?.reference ?? null),
     };
@@ -99,6 +102,14 @@ export abstract class TrainingCommand extends BaseCommand {
         : texts,
     );
     return [...(own === undefined ? [] : [asArgument(own.reference)]), ...flagWords, ...texts];
+  }
+
+  /** A value of the config that is refused has its place there. */
+  protected override async catch(error: Error): Promise<unknown> {
+    if (this.training === undefined) return super.catch(error);
+    const { locatedError } = await import('./located-error.js');
+    const { config, added } = this.training;
+    throw locatedError(error, config, added);
   }
 
   #withoutModel({ file, program }: TrainingConfig): Error {

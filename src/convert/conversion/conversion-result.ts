@@ -7,7 +7,8 @@ import { tensorsOfFile } from '../../checkpoint/checkpoint.js';
 import type { CheckpointFormat, Container } from '../../checkpoint/formats.js';
 import { groupByPattern, templateOf } from '../../checkpoint/names.js';
 import { parameterNames } from '../../checkpoint/reconcile/faults.js';
-import { bytesOfViews, viewsOf } from '../../checkpoint/sharing.js';
+import { viewsOf } from '../../checkpoint/sharing.js';
+import { encodedBytes } from '../../checkpoint/stored-tensor.js';
 import type { ConfigOrigin } from '../../input/model-input/checkpoint-config.js';
 import type { SrteLayout } from '../../model/architecture/srte-layout.js';
 import { srteParameters } from '../../model/architecture/srte-layout.js';
@@ -291,7 +292,8 @@ function parametersIn({ shape, action }: PlannedTensor): number {
 }
 
 function describedInput({ job, source }: ConversionInput): ConversionResult['input'] {
-  const { path, format, files, tensors, packed } = job.checkpoint;
+  const { path, format, files, tensors } = job.checkpoint;
+  const stored = viewsOf(tensorsOfFile(job.checkpoint));
   const views = viewsOf(tensors);
   const buffers = (source ? tensorsOf(source.model) : []).filter(({ role }) => role === 'buffer');
   const others = new Set([...buffers.flatMap(parameterNames), ...(source?.ignored?.names ?? [])]);
@@ -302,8 +304,8 @@ function describedInput({ job, source }: ConversionInput): ConversionResult['inp
     format,
     config: source ? { file: source.file, origin: source.origin } : null,
     parameters: sumOf(parameters, ({ tensor }) => tensor.elements),
-    tensors: viewsOf(tensorsOfFile(job.checkpoint)).length,
-    tensorBytes: bytesOfViews(packed ? viewsOf(packed.tensors) : views),
+    tensors: stored.length,
+    tensorBytes: sumOf(stored, ({ tensor }) => encodedBytes(tensor)),
     bytes: sumOf(files, ({ size }) => size),
   };
 }

@@ -11,6 +11,7 @@ import { formatPath, quote, valueAt } from '../../config/quote.js';
 import type { Family, FamilyDocument, TrainingHints } from '../../model/architecture/family.js';
 import type { LanguageModel } from '../../model/architecture/layer.js';
 import { BOOKKEEPING_KEYS } from '../../model/architecture/transformer/settings.js';
+import { refuseCacheWidths } from '../../model/budget/cache-widths.js';
 import type { ProfileRequest } from '../../model/budget/profile-model.js';
 import { profileModel, requirePositions } from '../../model/budget/profile-model.js';
 import type { Quantization } from '../../model/quantization/quantization-config.js';
@@ -425,6 +426,7 @@ function measure(
   const { model } = loaded;
   try {
     requirePositions(setting.inference.context, model.positions);
+    refuseCacheWidths(model, setting.inference.cacheDtype);
   } catch (error) {
     if (!(error instanceof UserError)) throw error;
     return { ...invalid, problems: problemsOf(error, file) };

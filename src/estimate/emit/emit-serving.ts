@@ -90,8 +90,7 @@ function llamaServer(serving: Serving, model: EmittedModel): ServerCommand {
       ...(places ? [] : [['gpu-layers', isProcessor ? '0' : 'all']]),
       ...split,
       ...flags.map(({ name, value }) => (value === undefined ? [name] : [name, value])),
-      // The plan is kept as it is; its own numbers of sequences and of layers differ.
-      ...(sequences === 1 ? [['parallel', '1']] : []),
+      // The plan is kept as it is; its own number of layers differs.
       ['fit', 'off'],
     ],
     without: present([

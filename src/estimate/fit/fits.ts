@@ -242,7 +242,7 @@ function servingOf(
     contextOrigin: request.contextOrigin,
     setting,
     fit,
-    users: usersOf(model, setting, request.users, draft),
+    users: usersOf(model, { ...request, setting }, draft),
     throughput: typeof throughput === 'string' ? null : throughput,
     ...(generation && { generation }),
     ...(cost && { cost }),

@@ -12,6 +12,17 @@ const LIBRARY = /^(?:(?:https?:\/\/)?(?:www\.)?ollama\.com\/)?library\//i;
 /** Words in a name that say how a model was trained, not which sizes it has. */
 const VERSION = /[-_: ](?:instruct|it|base|chat|hf|pt|latest)(?=[-_: ]|$)/gi;
 
+/** Words of a version that are in every name of their series. */
+const NO_VERSION: ReadonlySet<string> = new Set(['hf', 'latest']);
+
+/** How a model was trained, by its name: `instruct`. */
+const versionOf = (name: string): string =>
+  [...name.toLowerCase().matchAll(VERSION)]
+    .map(([word]) => word.slice(1))
+    .filter((word) => !NO_VERSION.has(word))
+    .sort()
+    .join();
+
 const withoutVersion = (name: string): string => name.replaceAll(VERSION, '');
 
 /** Types of weights at the end of a name, as in Ollama: `llama3.1:8b-instruct-q4_K_M`. */
@@ -114,7 +125,10 @@ export function hubRepository(name: string): string | undefined {
   const named = publishedModelNamed(own);
   if (named !== undefined) {
     const { hub } = named.model;
-    return hub.find((each) => keyOf(each.slice(each.indexOf('/') + 1)) === wanted) ?? hub[0];
+    const alike = hub.filter((each) => keyOf(each.slice(each.indexOf('/') + 1)) === wanted);
+    const version = versionOf(own);
+    const candidates = alike.length > 0 ? alike : hub;
+    return candidates.find((each) => versionOf(each) === version) ?? candidates[0];
   }
   for (const [base, sizes, repository] of publishedFile().elsewhere) {
     const all = sizes.split(' ');
@@ -128,8 +142,23 @@ export function hubRepository(name: string): string | undefined {
   return undefined;
 }
 
+/** A repository with the weights of a preset. */
+interface OwnRepository {
+  readonly name: string;
+  /** Whether it has the version of the name that was asked for: `instruct`. */
+  readonly isVersion: boolean;
+}
+
 /** Repository with the weights of a preset; undefined for one whose weights nobody published. */
-export function ownRepository(name: string): string | undefined {
+export function ownRepository(name: string): OwnRepository | undefined {
+  const found = repositoryOf(name);
+  const asked = versionOf(name.trim());
+  return found === undefined
+    ? undefined
+    : { name: found, isVersion: asked === '' || versionOf(found) === asked };
+}
+
+function repositoryOf(name: string): string | undefined {
   const asked = name.trim().replace(PAGE, '').replace(USUAL_REVISION, '');
   const [owner, own] = asked.includes('/') ? asked.split(/\/(.*)/s) : [undefined, asked];
   const model = publishedModelNamed(asked)?.model;
@@ -138,6 +167,6 @@ export function ownRepository(name: string): string | undefined {
     return asked;
   if (model === undefined) return undefined;
   // The name of the model itself means its first repository; that of a sister with the same sizes, another one.
-  const isItself = keyOf(own ?? '') === keyOf(model.name);
+  const isItself = keyOf(own ?? '') === keyOf(model.name) && versionOf(own ?? '') === '';
   return isItself ? model.hub[0] : (hubRepository(own ?? '') ?? model.hub[0]);
 }

@@ -5,6 +5,9 @@ import type { RunField, TrainingRun } from './training-run.js';
 /** Settings that a value means; undefined for a value that is not understood. */
 type Meaning = Partial<TrainingRun> | undefined;
 
+/** Values of a key that are no setting, each with what the program does then: `{ '-1': 'the epochs decide' }`. */
+export type LeftValues = Readonly<Record<string, string>>;
+
 /** A key of a config. */
 export interface KeyRow {
   /** `train.micro_batch_size`. */
@@ -12,6 +15,8 @@ export interface KeyRow {
   read(value: unknown, document: Readonly<Record<string, unknown>>): Meaning;
   /** What every program expects of it, where a value without a meaning is a mistake: `a number of at least 0`. */
   readonly expected?: string;
+  /** Values that leave the setting to the program, and what decides then. */
+  readonly left?: LeftValues;
   /** Whether a value without a meaning is another training than any that is counted. */
   readonly isDecisive?: boolean;
   /** Value in a config of a training; undefined where it has none. Without it, the key is only read. */
@@ -66,13 +71,17 @@ type FieldOf<Type> = {
   [Field in RunField]-?: Type extends NonNullable<TrainingRun[Field]> ? Field : never;
 }[RunField];
 
-/** A key with a whole number. -1 and 0 leave the setting to the program, in every one of them. */
-export const count = (key: string, field: FieldOf<number>): KeyRow => ({
+/**
+ * A key with a whole number.
+ * @param left Numbers below 1 that the program reads as no number, and what decides then; all others are mistakes.
+ */
+export const count = (key: string, field: FieldOf<number>, left: LeftValues = {}): KeyRow => ({
   key,
+  left,
   read(value) {
     const number = numberOf(value);
     if (number === undefined) return undefined;
-    if (number === 0 || number === -1) return {};
+    if (Object.hasOwn(left, number)) return {};
     return Number.isSafeInteger(number) && number > 0 ? { [field]: number } : undefined;
   },
   expected: 'an integer of at least 1',
@@ -80,8 +89,8 @@ export const count = (key: string, field: FieldOf<number>): KeyRow => ({
 });
 
 /** A degree of parallelism, which is written from 2 on. */
-export const degree = (key: string, field: FieldOf<number>): KeyRow => ({
-  ...count(key, field),
+export const degree = (key: string, field: FieldOf<number>, left?: LeftValues): KeyRow => ({
+  ...count(key, field, left),
   write: (run) => ((run[field] ?? 1) > 1 ? run[field] : undefined),
 });
 

@@ -184,9 +184,10 @@ async function configOf(
         if (row.isDecisive) refused = problem;
         continue;
       }
-      if (value === AUTO && Object.keys(meaning).length === 0) {
+      const decides = value === AUTO ? 'from the trainer' : row.left?.[String(value)];
+      if (decides !== undefined && Object.keys(meaning).length === 0) {
         const { key, ...line } = placed(at);
-        ignored.push({ ...line, key: `${key} (${quote(AUTO)}: from the trainer)` });
+        ignored.push({ ...line, key: `${key} (${describeValue(value)}: ${decides})` });
       }
       for (const [field, each] of Object.entries(meaning)) {
         run[field] = each;

@@ -4,6 +4,7 @@ import { setting } from '../../base/text/setting.js';
 import { formatInteger } from '../../base/text/units.js';
 import { isRecord } from '../../base/text/words.js';
 import { invalidConfig } from '../../config/document-problems.js';
+import { dividedExperts } from '../../estimate/fit/parallelism/model-axes.js';
 import type { ModelFile, ModelLoadOptions } from '../../input/model-input/model-file.js';
 import { loadModelFile } from '../../input/model-input/read-model-file.js';
 import { headsNotDivided } from '../../input/training-config/findings.js';
@@ -63,6 +64,30 @@ async function modelIn(config: TrainingConfig): Promise<ModelFile | UserError | 
   }
 }
 
+/** Expert parallelism without experts, which only Megatron-LM refuses (arguments.py), or that does not divide them. */
+function expertsProblem(
+  { model }: ModelFile,
+  { run: { expertParallel = 1 }, name, placeOf }: TrainingConfig,
+): Problem | undefined {
+  const experts = dividedExperts(model);
+  if (expertParallel === 1 || (experts > 0 && experts % expertParallel === 0)) return undefined;
+  const place = placeOf('expertParallel');
+  if (experts === 0) {
+    return {
+      severity: name === 'megatron' ? 'error' : 'warning',
+      ...place,
+      message: `expert parallelism of ${formatInteger(expertParallel)} has no experts to divide: the model has none`,
+      suggestion: 'leave it out',
+    };
+  }
+  return {
+    severity: 'error',
+    ...place,
+    message: `expert parallelism of ${formatInteger(expertParallel)} does not divide ${formatInteger(experts)} experts`,
+    suggestion: `use a divisor of ${formatInteger(experts)}`,
+  };
+}
+
 function modelProblems(
   config: TrainingConfig,
   loaded: ModelFile | UserError | undefined,
@@ -97,8 +122,10 @@ function modelProblems(
       at(field, 'warning', `its model cannot be described: ${loaded.message}`, 'correct its sizes'),
     ];
   }
+  const experts = expertsProblem(loaded, config);
+  const ofExperts = experts ? [experts] : [];
   // Sizes were compared with the settings when they were read.
-  if (run.sizes !== undefined) return [];
+  if (run.sizes !== undefined) return ofExperts;
   const { positions } = loaded.model;
   const { model: sizes } = loaded.document as { readonly model?: unknown };
   const heads = isRecord(sizes) ? Number(sizes.num_attention_heads ?? sizes.num_heads) : Number.NaN;
@@ -109,6 +136,7 @@ function modelProblems(
       )
     : undefined;
   return [
+    ...ofExperts,
     ...(problem ? [problem] : []),
     ...(context !== undefined && context > positions
       ? [

@@ -15,6 +15,7 @@ import {
   tensorsOf,
   walkCounted,
 } from '../architecture/walk.js';
+import { refuseCacheWidths } from './cache-widths.js';
 import { ceildiv, mul, v } from './expression.js';
 import type { Exact, Figure } from './figure.js';
 import { figure, sumFigure } from './figure.js';
@@ -65,9 +66,13 @@ export interface ModelProfile {
   readonly trainingFlops: TrainingFlopsBudget;
 }
 
-/** All budgets of a model. Only descriptions are counted; no weights are allocated. */
+/**
+ * All budgets of a model. Only descriptions are counted; no weights are allocated.
+ * @throws UserError for a type of the cache whose blocks do not divide the heads.
+ */
 export function profileModel(model: LanguageModel, setting: ProfileSetting): ModelProfile {
   const { inference, training } = setting;
+  if (inference.cacheDtype) refuseCacheWidths(model, inference.cacheDtype);
   const parameters = parameterFigures(model);
   return {
     parameters,

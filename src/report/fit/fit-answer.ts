@@ -347,10 +347,10 @@ function roomText({ replicas, perReplica, total: { lower, expected, upper } }: U
 
 const neededText = (
   asked: number,
-  { gpus, replicas, perReplica, tensorParallel }: NonNullable<UsersFit['needed']>,
+  { gpus, replicas, perReplica }: NonNullable<UsersFit['needed']>,
 ): string =>
   `${counted(gpus, 'GPU')} for ${counted(asked, 'user')}: ${counted(replicas, 'replica')}` +
-  `${tensorParallel === 1 ? '' : ` of ${counted(tensorParallel, 'GPU')}`} with room for ` +
+  `${gpus === replicas ? '' : ` of ${counted(gpus / replicas, 'GPU')}`} with room for ` +
   `${formatInteger(perReplica)}${replicas === 1 ? '' : ' each'}`;
 
 function speedFacts({ setting, fit }: Serving): Fact[] {

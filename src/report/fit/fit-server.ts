@@ -77,12 +77,25 @@ export function usersTable({ setting, fit, users, throughput }: Serving): TableB
     tokensPerSecond: total,
     range: published && { lower: scale * published.lower, upper: scale * published.upper },
     limit: isAsked ? speed.total.upper.value : each * tokensPerSecond.upper.value,
-    firstToken: setting.batch === 1 ? prefill.seconds.expected.value : null,
+    ...firstTokenOf(throughput, isAsked ? speed : null, setting.batch),
   };
   const { full = null, atSpeed = null } = throughput ?? {};
   const loads = present([atSpeed, full?.users !== atSpeed?.users && full]).map(usersRow);
   const rows = [first, ...loads];
   return { ...speedsOf(rows, true), narrower: speedsOf(rows, false) };
+}
+
+/** Time to the first token of the users asked for, or of a lone user; unknown for a batch. */
+function firstTokenOf(
+  throughput: Serving['throughput'],
+  speed: Serving['users']['speed'],
+  batch: number,
+): Pick<UsersRow, 'firstToken' | 'firstTokenP95'> {
+  if (speed) {
+    const { median, p95 } = speed.firstToken;
+    return { firstToken: median.value, firstTokenP95: p95.value };
+  }
+  return { firstToken: batch === 1 ? (throughput?.firstTokenAlone.value ?? null) : null };
 }
 
 /** @param isWide With the 95th percentile of the time to the first token. */

@@ -253,3 +253,18 @@ describe('importances', () => {
     expect(notes.join('\n')).toMatch(/No importances for.*token_embd/);
   });
 });
+
+describe('a file of blocks as the input of a conversion', () => {
+  it.each(['llama', 'mixtral'] as const)('counts its stored bytes: %s', async (name) => {
+    const folder = folderOf({});
+    const file = path.join(folder, 'model.gguf');
+    const made = await convert(await wideModel(name), file, { dtype: 'q4_k_m', check: false });
+    const { input } = await convert(file, path.join(folder, 'back.gguf'), {
+      dtype: 'q8_0',
+      check: false,
+    });
+    // The padding between tensors is in no tensor.
+    expect(input.tensorBytes).toBe(made.output.tensorBytes);
+    expect(input.tensorBytes).toBeLessThan(fs.statSync(file).size);
+  });
+});

@@ -1,4 +1,4 @@
-/** Numbers that divide other numbers, to suggest them. */
+/** Numbers that divide other numbers, and doubles, to suggest them. */
 
 /** Largest number of GPUs to suggest. */
 export const MOST_GPUS = 65_536;
@@ -7,6 +7,10 @@ export const MOST_GPUS = 65_536;
 export function greatestCommonDivisor(a: number, b: number): number {
   return b === 0 ? a : greatestCommonDivisor(b, a % b);
 }
+
+/** `from` and its doubles up to `to`. */
+export const doubled = (from: number, to: number): number[] =>
+  from > to ? [] : [from, ...doubled(2 * from, to)];
 
 /** Divisors of `of` nearest to `to`, from below and from above. */
 export function nearestDivisors(of: number, to: number): number[] {

@@ -6,6 +6,7 @@ import type { LanguageModel } from '../../../model/architecture/layer.js';
 import { countParameters } from '../../../model/budget/parameters.js';
 import { type Cluster, memoryOf } from '../../hardware/gpu.js';
 import { LARGEST_DESKTOP, systemMemory } from '../../hardware/system-memory.js';
+import { doubled } from '../parallelism/divisors.js';
 import { canCutSequences, dividedExperts } from '../parallelism/model-axes.js';
 import { hostStateBytes } from '../training/offload.js';
 import { stepTimeOf } from '../training/step-time.js';
@@ -44,10 +45,6 @@ const MOST_EXPERTS = 64;
 
 /** Tokens from which recipes cut sequences (torchtitan, llama3_h100_202412_torchtitan.md, table 2). */
 const LONG_CONTEXT = 32_768;
-
-/** `from` and its doubles up to `to`. */
-const doubled = (from: number, to: number): number[] =>
-  from > to ? [] : [from, ...doubled(2 * from, to)];
 
 const halved = (from: number): number[] => {
   const half = Math.floor(from / 2);

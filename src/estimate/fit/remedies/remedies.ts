@@ -16,6 +16,7 @@ import type { Purpose } from '../purpose.js';
 import type { ServingQuestion } from '../serving/placed-serving.js';
 import { fewestForServing, placedServing } from '../serving/placed-serving.js';
 import type { ServingFit, UsersFit } from '../serving/serving.js';
+import { gpusOfReplica } from '../serving/serving-axes.js';
 import type { ServingFitSetting } from '../serving/serving-work.js';
 import type { ServingLoad } from '../serving/throughput/arrivals.js';
 import type { WeightDtype, WeightFormat } from '../serving/weight-types.js';
@@ -311,6 +312,8 @@ export interface ServingRemedy {
     readonly gpus?: number;
     /** Value of `--tensor-parallel`. @integer @minimum 1 */
     readonly tensorParallel?: number;
+    /** Value of `--expert-parallel`. @integer @minimum 1 */
+    readonly expertParallel?: number | undefined;
     /** Value of `--dtype`. */
     readonly dtype?: WeightDtype;
     /** Value of `--context`. @integer @minimum 1 */
@@ -349,6 +352,18 @@ export function servingRemedies(model: LanguageModel, question: ServingQuestion)
   );
   const { gpu, gpus } = setting.cluster;
   const more = fewestForServing(model, question);
+  const isMore = more !== undefined && more.gpus > gpus;
+  const wider = isMore && { cluster: more.cluster };
+  const gpuFlags = isMore && {
+    ...(more.cluster.network !== setting.cluster.network && { gpu: more.cluster.machine }),
+    gpus: more.gpus,
+  };
+  // Axes that the user wrote are written again where they change.
+  const axes = isSharingChosen &&
+    more && {
+      tensorParallel: more.tensorParallel,
+      ...(more.expertParallel !== undefined && { expertParallel: more.expertParallel }),
+    };
   const capacity = capacityOf(gpu).value;
   const larger = COMMON_HARDWARE.filter(
     (each) =>
@@ -365,18 +380,8 @@ export function servingRemedies(model: LanguageModel, question: ServingQuestion)
     .find(({ total }) => total);
   return [
     ...(narrower ? remedy({ dtype: narrower.dtype }, narrower.total) : []),
-    ...(more && more.gpus > gpus
-      ? remedy(
-          {
-            ...(more.cluster.network !== setting.cluster.network && { gpu: more.cluster.machine }),
-            gpus: more.gpus,
-            ...(isSharingChosen && { tensorParallel: more.tensorParallel }),
-          },
-          at({
-            cluster: more.cluster,
-            ...(isSharingChosen && { tensorParallel: more.tensorParallel }),
-          }),
-        )
+    ...(more && (isMore || axes)
+      ? remedy({ ...gpuFlags, ...axes }, at({ ...wider, ...axes }))
       : []),
     ...(larger ? remedy({ gpu: larger.name, ...(gpus > 1 && { gpus }) }, larger.total) : []),
     ...(context >= SHORTEST_CONTEXT ? remedy({ context }, at({ context })) : []),
@@ -392,9 +397,11 @@ const roundedTokens = (tokens: number): number => {
   return Math.floor(tokens / step) * step;
 };
 
-/** Memory of one GPU; undefined if it does not fit, or has no speed. */
+/** Memory of one GPU; undefined if it does not fit, has no speed, or leaves GPUs unused that were used before. */
 function fittingTotal(model: LanguageModel, question: ServingQuestion): Bounds | undefined {
   const { total, verdict, setting } = placedServing(model, question);
-  const isLinked = withoutLink(setting.cluster, setting.tensorParallel) === null;
-  return verdict === 'fits' && isLinked ? total : undefined;
+  const each = gpusOfReplica(setting);
+  const isLinked = withoutLink(setting.cluster, each) === null;
+  const isIdle = setting.cluster.gpus % each !== 0;
+  return verdict === 'fits' && isLinked && !isIdle ? total : undefined;
 }

@@ -9,10 +9,13 @@ import type { Bounds } from '../../../model/budget/figure.js';
 import type { Cluster } from '../../hardware/gpu.js';
 import { capacityOf } from '../../hardware/gpu.js';
 import { largest } from '../bounds.js';
+import { withoutLink } from '../parallelism/collectives.js';
+import { doubled } from '../parallelism/divisors.js';
 import { linkedCluster, mostSharing } from '../parallelism/linked-cluster.js';
 import type { FitVerdict } from '../training/training-fit.js';
 import { memoryVerdict } from '../training/training-memory.js';
 import { weightLayout } from './quantized.js';
+import { keptAxes, replicaWays, withAxes } from './replica-ways.js';
 import { axesOfReplica, gpusOfReplica, type ServingAxes } from './serving-axes.js';
 import { servingMemoryOf } from './serving-memory.js';
 import type { ServingFitSetting } from './serving-work.js';
@@ -62,29 +65,49 @@ export const replicasOf = (
 ): number => Math.floor(setting.cluster.gpus / gpusOfReplica(setting));
 
 /**
- * Serving on the fewest GPUs per layer that fit by the upper bound, or on the most if none fits. Only GPUs with a known
- * link share layers. A number that the user fixed is kept.
- * @throws UserError when there are fewer GPUs than share a layer.
+ * Serving on the fewest GPUs of a replica that fit by the upper bound, those first that use all GPUs and have one copy of the
+ * attention; with the least memory if none fits. Only GPUs with a known link hold a replica. Axes that the user fixed are kept.
+ * @throws UserError when there are fewer GPUs than hold a replica.
  */
 export function placedServing(model: LanguageModel, question: ServingQuestion): PlacedServing {
   const { setting: asked, isSharingChosen } = question;
   const { cluster } = asked;
   requireGpus(asked, cluster);
-  const most = isSharingChosen ? asked.tensorParallel : mostSharing(cluster, cluster.gpus);
-  let best = sharedBy(model, question, asked.tensorParallel);
-  for (let shared = 2 * asked.tensorParallel; shared <= most; shared *= 2) {
-    if (best.verdict === 'fits') break;
-    best = sharedBy(model, question, shared);
+  const first = placedBy(model, question, asked);
+  if (first.verdict === 'fits' || isSharingChosen) return first;
+  let best = first;
+  for (const axes of waysOn(model, asked)) {
+    const placed = placedBy(model, question, axes);
+    if (placed.verdict === 'fits') return placed;
+    if (placed.total.upper.value < best.total.upper.value) best = placed;
   }
   return best;
 }
 
-function sharedBy(
+/** Ways to hold a replica on the GPUs of a setting, in the order in which they are preferred. */
+function waysOn(model: LanguageModel, asked: ServingFitSetting): readonly ServingAxes[] {
+  const { cluster } = asked;
+  const { gpus } = cluster;
+  const most = mostSharing(cluster, gpus);
+  const isLinked = withoutLink(cluster, gpus) === null;
+  // All GPUs too, of a number that no doubling reaches, such as the 72 of an NVL72.
+  const sizes = [
+    ...doubled(2 * asked.tensorParallel, most),
+    ...(isLinked && gpus > most ? [gpus] : []),
+  ];
+  const ways = sizes.flatMap((size) => replicaWays(model, asked, size));
+  // Groups read the weights of the attention many times, and are chosen where sharing alone does not fit.
+  const cost = (axes: ServingAxes) =>
+    (gpus % gpusOfReplica(axes) === 0 ? 0 : 2) + (axes.dataParallelAttention === undefined ? 0 : 1);
+  return ways.toSorted((a, b) => cost(a) - cost(b));
+}
+
+function placedBy(
   model: LanguageModel,
   { setting: asked, users }: ServingQuestion,
-  tensorParallel: number,
+  axes: ServingAxes,
 ): PlacedServing {
-  const wider = { ...asked, tensorParallel };
+  const wider = withAxes(asked, axes);
   const replicas = replicasOf(wider);
   const setting = users === undefined ? wider : { ...wider, batch: Math.ceil(users / replicas) };
   const total = memoryAt(model, setting)(setting.batch);
@@ -115,43 +138,62 @@ export function usersPerReplica(
 }
 
 /** GPUs that serve a number of users. */
-export interface NeededGpus {
+export interface NeededGpus extends ServingAxes {
   /** Number of GPUs. @integer @minimum 1 */
   readonly gpus: number;
   /** Copies of the model on them. @integer @minimum 1 */
   readonly replicas: number;
-  /** GPUs that share each layer. @integer @minimum 1 */
-  readonly tensorParallel: number;
-  /** GPUs of a copy. @integer @minimum 1 */
+  /** Users of a copy. @integer @minimum 1 */
   readonly perReplica: number;
 }
 
+/** GPUs of a search, with their links. */
+export type NeededCluster = NeededGpus & { readonly cluster: Cluster };
+
 /**
  * Fewest GPUs whose memory surely fits the users, or one replica with the batch of the setting. Undefined if no number
- * is enough, or more GPUs have no known link.
+ * is enough, or more GPUs have no known link. Of the axes that the user fixed only the GPUs that share a layer change.
  */
 export function fewestForServing(
   model: LanguageModel,
-  { setting, users }: Pick<ServingQuestion, 'setting' | 'users'>,
-): (NeededGpus & { readonly cluster: Cluster }) | undefined {
-  let best: (NeededGpus & { readonly cluster: Cluster }) | undefined;
-  for (let tensorParallel = 1; tensorParallel <= MOST_SHARING_TRIED; tensorParallel *= 2) {
-    const cluster = linkedCluster(setting.cluster, tensorParallel);
-    if (cluster === undefined) break;
-    const wider = { ...setting, cluster, tensorParallel };
-    const perReplica = Math.min(
-      users ?? setting.batch,
-      users === undefined ? batchIfFits(model, wider) : usersPerReplica(model, wider)('upper'),
-    );
-    if (perReplica === 0) continue;
-    const replicas = Math.ceil((users ?? perReplica) / perReplica);
-    const gpus = replicas * tensorParallel;
-    if (best === undefined || gpus < best.gpus) {
-      best = { gpus, replicas, tensorParallel, perReplica, cluster: { ...cluster, gpus } };
+  { setting, users, isSharingChosen = false }: FewestQuestion,
+): NeededCluster | undefined {
+  let best: NeededCluster | undefined;
+  for (const shared of doubled(1, MOST_SHARING_TRIED)) {
+    const ways = isSharingChosen
+      ? keptAxes(model, setting, shared)
+      : replicaWays(model, setting, shared);
+    for (const axes of ways) {
+      const found = neededWith(model, { setting, users }, axes);
+      if (found === undefined) continue;
+      if (best === undefined || found.gpus < best.gpus) best = found;
+      if (found.replicas === 1) return best;
     }
-    if (replicas === 1) break;
   }
   return best;
+}
+
+type FewestQuestion = Pick<ServingQuestion, 'setting' | 'users'> &
+  Partial<Pick<ServingQuestion, 'isSharingChosen'>>;
+
+/** GPUs for users with replicas of some axes; undefined if not even one fits, or without a link. */
+function neededWith(
+  model: LanguageModel,
+  { setting, users }: FewestQuestion,
+  axes: ServingAxes,
+): NeededCluster | undefined {
+  const each = gpusOfReplica(axes);
+  const cluster = linkedCluster(setting.cluster, each);
+  if (cluster === undefined) return undefined;
+  const wider = withAxes({ ...setting, cluster }, axes);
+  const perReplica = Math.min(
+    users ?? setting.batch,
+    users === undefined ? batchIfFits(model, wider) : usersPerReplica(model, wider)('upper'),
+  );
+  if (perReplica === 0) return undefined;
+  const replicas = Math.ceil((users ?? perReplica) / perReplica);
+  const gpus = replicas * each;
+  return { gpus, replicas, ...axes, perReplica, cluster: { ...cluster, gpus } };
 }
 
 function batchIfFits(model: LanguageModel, setting: ServingFitSetting): number {

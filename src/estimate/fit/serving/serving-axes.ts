@@ -175,8 +175,8 @@ function requireContextParts(model: LanguageModel, tensor: number, parts: number
   );
 }
 
-/** GPUs with the same keys of a layer. */
-function copiesOfCache(model: LanguageModel, tensor: number): number {
+/** GPUs with the same keys of a layer, of those that share it. */
+export function copiesOfCache(model: LanguageModel, tensor: number): number {
   const heads = primitivesOf(model).flatMap((each) =>
     each.kind === 'scores' ? [each.latent ? 1 : each.keyValueHeads] : [],
   );

@@ -13,7 +13,7 @@ import type { PublishedRange } from '../published-range.js';
 import { decodeGroup, publishedSeconds, publishedSpeed } from '../published-range.js';
 import type { FitVerdict } from '../training/training-fit.js';
 import { memoryVerdict } from '../training/training-memory.js';
-import type { NeededGpus } from './placed-serving.js';
+import type { NeededGpus, ServingQuestion } from './placed-serving.js';
 import { fewestForServing, replicasOf, requireGpus, usersPerReplica } from './placed-serving.js';
 import { servedWeights } from './quantized.js';
 import type { DecodeStep, DecodingLimit, Prefill } from './roofline.js';
@@ -32,7 +32,7 @@ import {
 import type { ServingLoad } from './throughput/arrivals.js';
 import { servingLoad } from './throughput/arrivals.js';
 import { serversOf, servingRates } from './throughput/server.js';
-import type { ServerRate } from './throughput/throughput.js';
+import type { Percentiles, ServerRate } from './throughput/throughput.js';
 import { serverLoad } from './throughput/throughput.js';
 import { WEIGHT_DTYPES } from './weight-types.js';
 
@@ -224,6 +224,8 @@ export interface UsersSpeed {
   readonly each: Bounds;
   /** Output tokens per second of all users on all GPUs. */
   readonly total: ServerRate;
+  /** Seconds from a request to its first token. */
+  readonly firstToken: Percentiles;
   /** Limit of the decoding steps; null for a measured time. */
   readonly limitedBy: DecodingLimit | null;
 }
@@ -243,11 +245,10 @@ export interface UsersFit {
   readonly needed: NeededGpus | null;
 }
 
-/** @param asked Number of users; undefined: the most that fit. */
+/** @param question Users that are asked for; without, the most that fit. */
 export function usersOf(
   model: LanguageModel,
-  setting: ServingFitSetting,
-  asked: number | undefined,
+  { setting, users: asked, isSharingChosen }: ServingQuestion,
   draft?: LanguageModel | undefined,
 ): UsersFit {
   const replicas = replicasOf(setting);
@@ -279,16 +280,13 @@ export function usersOf(
     perReplica,
     total,
     speed: isRoom && users > 0 ? speedFor(model, setting, users, draft) : null,
-    needed: asked === undefined ? null : neededFor(model, setting, asked),
+    needed:
+      asked === undefined ? null : neededFor(model, { setting, users: asked, isSharingChosen }),
   };
 }
 
-function neededFor(
-  model: LanguageModel,
-  setting: ServingFitSetting,
-  users: number,
-): NeededGpus | null {
-  const found = fewestForServing(model, { setting, users });
+function neededFor(model: LanguageModel, question: ServingQuestion): NeededGpus | null {
+  const found = fewestForServing(model, question);
   if (found === undefined) return null;
   const { cluster: _, ...needed } = found;
   return needed;
@@ -308,7 +306,7 @@ function speedFor(
   const replicas = replicasOf(setting);
   const batch = Math.min(Math.ceil(users / replicas), servers.expected.places);
   const { gpus } = setting.cluster;
-  const { tokensPerSecond: total } = serverLoad(servers, {
+  const { tokensPerSecond: total, firstToken } = serverLoad(servers, {
     users: batch,
     replicas: Math.min(replicas, users / batch),
     gpus,
@@ -329,7 +327,7 @@ function speedFor(
       servingRates(setting),
       sequencesOfStep(setting, batch),
     );
-  return { users, each, total, limitedBy: step.limitedBy };
+  return { users, each, total, firstToken, limitedBy: step.limitedBy };
 }
 
 /** Cost of the GPUs that a load needs, busy or not. */

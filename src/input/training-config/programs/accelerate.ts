@@ -44,7 +44,8 @@ export const ACCELERATE: TrainingProgram = {
                 : undefined,
       ({ fp8, bf16, fp16 }) => (fp8 ? 'fp8' : bf16 ? 'bf16' : fp16 ? 'fp16' : 'no'),
     ),
-    count('num_processes', 'gpus'),
+    // commands/config/config_args.py: -1 is no number.
+    count('num_processes', 'gpus', { '-1': 'the launcher decides' }),
     meaning(
       'fsdp_config',
       (value, { distributed_type: type }) =>

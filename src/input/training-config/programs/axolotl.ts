@@ -20,12 +20,16 @@ import {
   targetsOf,
   warmupRow,
 } from './shared-values.js';
+import { EPOCHS_DECIDE } from './transformers.js';
 
 /** Files that axolotl brings (deepspeed_configs/). */
 const ZERO_FILES = { 1: 'zero1.json', 2: 'zero2.json', 3: 'zero3_bf16.json' } as const;
 
 /** Its file that keeps optimizer and parameters in system memory; none keeps the optimizer alone there. */
 const OFFLOADING_FILE = 'zero3_bf16_cpuoffload_all.json';
+
+/** Degrees that its schema turns into 1 (utils/schemas/validation.py). */
+const ONE = { '0': 'as 1' };
 
 const accumulation = count('gradient_accumulation_steps', 'accumulation');
 const recompute = meaning(
@@ -94,7 +98,7 @@ export const AXOLOTL: TrainingProgram = {
     count('micro_batch_size', 'microBatch'),
     accumulation,
     amount('num_epochs', 'epochs'),
-    count('max_steps', 'steps'),
+    count('max_steps', 'steps', EPOCHS_DECIDE),
     optimizerRow('optimizer'),
     amount('learning_rate', 'learningRate'),
     text('lr_scheduler', 'schedule'),
@@ -144,11 +148,11 @@ export const AXOLOTL: TrainingProgram = {
             }
           : undefined,
     ),
-    count('dp_shard_size', 'dataParallel'),
+    count('dp_shard_size', 'dataParallel', { '0': 'the GPUs decide' }),
     meaning('dp_replicate_size', (value) => (Number(value) > 1 ? { division: 'hsdp' } : {})),
-    degree('tensor_parallel_size', 'tensorParallel'),
-    degree('context_parallel_size', 'contextParallel'),
-    alias('sequence_parallel_degree', count('context_parallel_size', 'contextParallel')),
+    degree('tensor_parallel_size', 'tensorParallel', ONE),
+    degree('context_parallel_size', 'contextParallel', ONE),
+    alias('sequence_parallel_degree', count('context_parallel_size', 'contextParallel', ONE)),
     // It follows from the launch, so that it is never written.
     alias('world_size', count('world_size', 'gpus')),
   ],

@@ -114,7 +114,8 @@ const ROWS: readonly KeyRow[] = [
   orAuto(amount('gradient_clipping', 'gradientClip')),
   meaning(
     'tensor_parallel.autotp_size',
-    count('', 'tensorParallel').read,
+    // runtime/tensor_parallel/config.py: 0 is off.
+    count('', 'tensorParallel', { '0': 'off' }).read,
     ({ tensorParallel = 1 }) => (tensorParallel > 1 ? tensorParallel : undefined),
   ),
   degree('sequence_parallel_size', 'contextParallel'),

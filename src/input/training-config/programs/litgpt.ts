@@ -104,8 +104,9 @@ export const LITGPT: TrainingProgram = {
     amount('train.lr_warmup_fraction', 'warmupRatio'),
     amount('train.epochs', 'epochs'),
     amount('train.max_tokens', 'tokens'),
-    count('train.max_steps', 'steps'),
-    count('train.max_seq_length', 'context'),
+    // litgpt/finetune/lora.py: `train.max_steps or float("inf")`.
+    count('train.max_steps', 'steps', { '0': 'no limit' }),
+    count('train.max_seq_length', 'context', { '0': 'no limit' }),
     amount('train.max_norm', 'gradientClip'),
     amount('train.min_lr', 'minLearningRate'),
     meaning('optimizer.class_path', optimizerMeaning),

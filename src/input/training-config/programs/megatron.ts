@@ -33,8 +33,9 @@ const ROWS: readonly KeyRow[] = [
   count('micro-batch-size', 'microBatch'),
   count('global-batch-size', 'globalBatch'),
   count('seq-length', 'context'),
-  count('train-iters', 'steps'),
-  count('train-samples', 'samples'),
+  // arguments.py: `if args.train_iters`, `if args.train_samples`.
+  count('train-iters', 'steps', { '0': 'the samples decide' }),
+  count('train-samples', 'samples', { '0': 'the iterations decide' }),
   amount('lr', 'learningRate'),
   amount('min-lr', 'minLearningRate'),
   meaning(

@@ -114,7 +114,7 @@ export const NANOTRON: TrainingProgram = {
     meaning('optimizer.learning_rate_scheduler.lr_decay_style', (value) =>
       typeof value === 'string' ? { decayType: value } : undefined,
     ),
-    count('optimizer.learning_rate_scheduler.lr_decay_steps', 'decaySteps'),
+    count('optimizer.learning_rate_scheduler.lr_decay_steps', 'decaySteps', { '0': 'no decay' }),
     amount('optimizer.learning_rate_scheduler.min_decay_lr', 'minLearningRate'),
     meaning('optimizer.optimizer_factory.name', (value) =>
       value === 'adamW'

@@ -105,6 +105,10 @@ const FULL_TYPES: Readonly<Record<string, Partial<TrainingRun>>> = {
   float32: {},
 };
 
+/** Whether a value is a degree of parallelism (parallel_dims.py: `d >= 1`). */
+const isDegree = (value: unknown): boolean =>
+  Number.isSafeInteger(numberOf(value)) && Number(value) >= 1;
+
 /** A key that newer versions call otherwise. */
 const newer = (key: string, read: KeyRow['read']): KeyRow => ({ key, read });
 
@@ -147,7 +151,8 @@ const ROWS: readonly KeyRow[] = [
   ),
   amount('lr_scheduler.min_lr_factor', 'minLearningRateRatio'),
   count('training.local_batch_size', 'microBatch'),
-  count('training.global_batch_size', 'globalBatch'),
+  // trainer.py: below 0 it is the local batch of all replicas.
+  count('training.global_batch_size', 'globalBatch', { '-1': 'the local batch decides' }),
   count('training.seq_len', 'context'),
   amount('training.max_norm', 'gradientClip'),
   count('training.steps', 'steps'),
@@ -174,18 +179,27 @@ const ROWS: readonly KeyRow[] = [
       value === 'bfloat16' ? { bf16: true } : value === 'float32' ? { bf16: false } : undefined,
     ({ bf16 }) => (bf16 === false ? 'float32' : bf16 ? 'bfloat16' : undefined),
   ),
-  meaning('parallelism.data_parallel_replicate_degree', (value) =>
-    Number(value) > 1 ? { division: 'hsdp' } : numberOf(value) === undefined ? undefined : {},
-  ),
-  meaning(
-    'parallelism.data_parallel_shard_degree',
-    (value) => {
-      const degree = numberOf(value);
-      if (degree === undefined) return undefined;
-      return degree === 1 ? { division: '0' } : degree > 1 ? { dataParallel: degree } : {};
+  {
+    key: 'parallelism.data_parallel_replicate_degree',
+    read(value) {
+      if (!isDegree(value)) return undefined;
+      return Number(value) > 1 ? { division: 'hsdp' } : {};
     },
-    ({ division }) => (division === '0' ? 1 : -1),
-  ),
+    expected: 'an integer of at least 1',
+  },
+  {
+    key: 'parallelism.data_parallel_shard_degree',
+    left: { '-1': 'all other GPUs' },
+    read(value) {
+      const degree = numberOf(value);
+      if (degree === -1) return {};
+      if (degree === undefined || !isDegree(value)) return undefined;
+      return degree === 1 ? { division: '0' } : { dataParallel: degree };
+    },
+    // parallel_dims.py: dp_shard == -1 or dp_shard >= 1.
+    expected: '-1 for all other GPUs, or an integer of at least 1',
+    write: ({ division }) => (division === '0' ? 1 : -1),
+  },
   meaning(
     'parallelism.fsdp_reshard_after_forward',
     (value) => (value === 'never' ? { division: '2' } : typeof value === 'string' ? {} : undefined),
@@ -230,6 +244,8 @@ const ROWS: readonly KeyRow[] = [
       : undefined;
   }),
   newer('training.num_tokens_per_train_step', (value, { training }) => {
+    // trainer.py: below 0 it is the tokens of a micro-batch of all replicas.
+    if (Number(value) < 0) return {};
     const [tokens, context] = [
       numberOf(value),
       isRecord(training) && numberOf(training.max_context_length),

@@ -25,6 +25,9 @@ const STRATEGIES: Readonly<Record<string, string>> = {
   hsdp: 'hybrid_shard',
 };
 
+/** The length of a training without a number of steps. */
+export const EPOCHS_DECIDE = { '-1': 'the epochs decide', '0': 'the epochs decide' };
+
 const microBatch = count('per_device_train_batch_size', 'microBatch');
 
 /** Keys of TrainingArguments. */
@@ -33,7 +36,8 @@ export const TRAINER_ROWS: readonly KeyRow[] = [
   alias('per_gpu_train_batch_size', microBatch),
   count('gradient_accumulation_steps', 'accumulation'),
   amount('num_train_epochs', 'epochs'),
-  count('max_steps', 'steps'),
+  // trainer.py: only `max_steps > 0` counts.
+  count('max_steps', 'steps', EPOCHS_DECIDE),
   amount('learning_rate', 'learningRate'),
   text('lr_scheduler_type', 'schedule'),
   meaning('lr_scheduler_kwargs', (value) => {

@@ -129,6 +129,12 @@ const AXES_WITHOUT: Partial<Record<RuntimeName, readonly (keyof ServingAxes & Se
   transformers: ['dataParallelAttention', 'contextParallel'],
 };
 
+/** Whether a program has all of these axes. */
+export const hasAxes = (
+  name: RuntimeName,
+  axes: readonly (keyof ServingAxes & SettingName)[],
+): boolean => axes.every((axis) => !AXES_WITHOUT[name]?.includes(axis));
+
 /** @throws UserError for an axis that the program does not have. */
 export function requireAxesOfRuntime(name: RuntimeName, axes: ServingAxes): void {
   const lacking = AXES_WITHOUT[name]?.find((axis) => (axes[axis] ?? 1) > 1);

@@ -63,6 +63,9 @@ export const SEQUENCE_SECONDS = { seconds: 7e-6, runs: 12, source: `fitted (${TR
 /** Part of products and reads of weights that do not overlap in a step with many sequences. */
 export const APART = { share: 0.5, runs: 25, source: `chosen on all rows (${TRT}; ${MLPERF})` };
 
+/** Requests of a step from which it has the shares of a server; the fitted runs fill the memory with more. */
+export const FULL_STEP = { requests: 64, source: 'chosen below the fitted runs' } as const;
+
 /** Range of published ÷ estimated throughput in which nine of ten of the rows lie. */
 export const THROUGHPUT_SPREAD = {
   lower: 1 / 1.5,

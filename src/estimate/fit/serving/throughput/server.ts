@@ -13,7 +13,7 @@ import { servedModel } from '../serving-work.js';
 import { WEIGHT_DTYPES } from '../weight-types.js';
 import type { RuntimeSetting } from './runtimes.js';
 import { EAGER_LAUNCH, readingShare, runtimeFacts, runtimeSetting } from './runtimes.js';
-import { APART, SEQUENCE_SECONDS, serverComputing } from './server-shares.js';
+import { APART, FULL_STEP, SEQUENCE_SECONDS, serverComputing } from './server-shares.js';
 import type { Server, StepSeconds } from './simulation.js';
 import type { StepForm } from './step-seconds.js';
 import { requestWork, stepPartsOf, stepSecondsOf } from './step-seconds.js';
@@ -88,6 +88,26 @@ function serverRates(setting: ServingFitSetting, { expertGroups }: ServedModel):
   return {
     ...rates,
     efficiencies: { ...rates.efficiencies, expected: { ...expected, computeUtilisation } },
+  };
+}
+
+/** Rates of a step with a lone prompt: those of the prefill in the roofline. */
+function promptRates(setting: ServingFitSetting, { expertGroups }: ServedModel): Rates {
+  const rates = servingRates(setting);
+  const { expected } = rates.efficiencies;
+  const { memoryUtilisation, computeUtilisation, expertComputeUtilisation } = expected;
+  return {
+    ...rates,
+    efficiencies: {
+      ...rates.efficiencies,
+      expected: {
+        ...expected,
+        computeUtilisation:
+          expertGroups.length === 0 ? computeUtilisation : expertComputeUtilisation,
+        weightUtilisation: memoryUtilisation,
+        expertUtilisation: memoryUtilisation,
+      },
+    },
   };
 }
 
@@ -180,9 +200,13 @@ function modelSeconds(
   const { prompt, cachedTokens, outputs, computedPerStep } = requestsOf({ setting });
   const lengths = { prompt, cachedTokens, output: Math.max(...outputs) };
   const timed = (of: ServedModel, computed: number) => {
-    const [work, rates] = [requestWork(of, lengths), serverRates(setting, of)];
-    return (bound: 'expected' | 'lower') =>
-      stepSecondsOf(stepPartsOf(work, rates, bound), stepForm(bound, computed));
+    const work = requestWork(of, lengths);
+    const [many, one] = [serverRates(setting, of), promptRates(setting, of)];
+    return (bound: 'expected' | 'lower') => {
+      const secondsWith = (rates: Rates) =>
+        stepSecondsOf(stepPartsOf(work, rates, bound), stepForm(bound, computed));
+      return byRequests(secondsWith(one), secondsWith(many), prompt - cachedTokens);
+    };
   };
   const own = timed(served, computedPerStep);
   if (draft === undefined || setting.draft === undefined) return own;
@@ -190,6 +214,20 @@ function modelSeconds(
   const { tokens } = setting.draft;
   return (bound) => withDraft(own(bound), drafting(bound), tokens);
 }
+
+/**
+ * Steps whose shares grow from those of a lone prompt to those of a server, with the requests that a step has.
+ * @param prompt Tokens of a prompt that are computed.
+ */
+const byRequests =
+  (one: StepSeconds, many: StepSeconds, prompt: number): StepSeconds =>
+  (prefill, decoding, context) => {
+    const requests = decoding + prefill / prompt;
+    const share = Math.min(1, Math.max(0, requests - 1) / (FULL_STEP.requests - 1));
+    const full = many(prefill, decoding, context);
+    if (prefill === 0 || share === 1) return full;
+    return (1 - share) * one(prefill, decoding, context) + share * full;
+  };
 
 function stepForm(bound: 'expected' | 'lower', computedPerStep: number): StepForm {
   const isOverlapped = bound === 'lower';
@@ -249,7 +287,8 @@ function roomOf(model: LanguageModel, question: ServerQuestion) {
   const { name, memoryShare } = runtimeOf(setting);
   const most = Math.min(
     MOST_PLACES,
-    groupsOf(setting) * runtimeFacts(name).places(cluster.gpu),
+    // A written command has as many as were asked for.
+    Math.max(batch, groupsOf(setting) * runtimeFacts(name).places(cluster.gpu)),
     // Times measured with a batch hold for no more than that.
     measured?.tokenSeconds === undefined ? Number.POSITIVE_INFINITY : batch,
   );

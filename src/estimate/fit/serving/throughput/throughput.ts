@@ -77,6 +77,8 @@ export interface ServerThroughput {
   readonly memoryShare: number;
   /** Output tokens of requests, in equal shares. @integer @minimum 1 */
   readonly outputs: readonly number[];
+  /** Time to the first token of a request that is alone. */
+  readonly firstTokenAlone: Quantity;
   /** Seed of the random numbers. @integer @minimum 0 */
   readonly seed: number;
   /** With as many requests as the server takes. */
@@ -124,6 +126,7 @@ export function serverThroughput(
     batching: runtime.batching,
     memoryShare: servers.memoryShare,
     outputs: outputsOf(setting),
+    firstTokenAlone: loadOf(1).firstToken.median,
     seed: SERVER_SEED,
     full: loadOf(servers.expected.places),
     minSpeed,
