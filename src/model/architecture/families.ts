@@ -73,6 +73,8 @@ export const FAMILIES = familyLoaders({
   glm4_moe: async () => (await import('./models/glm4_moe.js')).glm4Moe,
   dots1: async () => (await import('./models/dots1.js')).dots1,
   ernie4_5_moe: async () => (await import('./models/ernie4_5_moe.js')).ernie45Moe,
+  ernie4_5_vl_moe_text: async () =>
+    (await import('./models/ernie4_5_vl_moe_text.js')).ernie45VlMoeText,
   llama4_text: async () => (await import('./models/llama4_text.js')).llama4Text,
   gemma3n_text: async () => (await import('./models/gemma3n_text.js')).gemma3nText,
   gemma4_text: async () => (await import('./models/gemma4_text.js')).gemma4Text,
