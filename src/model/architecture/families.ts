@@ -161,6 +161,7 @@ export const FAMILIES = familyLoaders({
   zamba: async () => (await import('./models/zamba.js')).zamba,
   internlm2: async () => (await import('./models/internlm2.js')).internlm2,
   internlm3: async () => (await import('./models/internlm3.js')).internlm3,
+  baichuan: async () => (await import('./models/baichuan.js')).baichuan,
   qwen: async () => (await import('./models/qwen.js')).qwen,
   minicpm: async () => (await import('./models/minicpm.js')).minicpm,
   exaone: async () => (await import('./models/exaone.js')).exaone,
