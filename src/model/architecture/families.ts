@@ -147,6 +147,12 @@ export const FAMILIES = familyLoaders({
   xlstm: async () => (await import('./models/xlstm.js')).xlstm,
   moshi: async () => (await import('./models/moshi.js')).moshi,
   cpmant: async () => (await import('./models/cpmant.js')).cpmant,
+  musicgen_decoder: async () => (await import('./models/musicgen_decoder.js')).musicgenDecoder,
+  musicgen_melody_decoder: async () =>
+    (await import('./models/musicgen_decoder.js')).musicgenMelodyDecoder,
+  prophetnet: async () => (await import('./models/prophetnet.js')).prophetnet,
+  reformer: async () => (await import('./models/reformer.js')).reformer,
+  blt: async () => (await import('./models/blt.js')).blt,
   longcat_flash: async () => (await import('./models/longcat_flash.js')).longcatFlash,
   cohere_compass_text: async () =>
     (await import('./models/cohere_compass_text.js')).cohereCompassText,
