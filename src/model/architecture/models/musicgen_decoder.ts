@@ -19,7 +19,12 @@ import { plainMlp } from '../transformer/decoder-parts.js';
 import { defineTransformer } from '../transformer/define-decoder.js';
 import { product, valueKeys } from '../transformer/described/parts.js';
 import { headsDivide } from '../transformer/rules.js';
-import { activationWord, count, transformerDocument } from '../transformer/settings.js';
+import {
+  activationWord,
+  count,
+  positiveInteger,
+  transformerDocument,
+} from '../transformer/settings.js';
 
 /** A row of each table for the token before a sound, which no head gives. */
 const FIRST_TOKENS = 1;
@@ -37,7 +42,10 @@ const documentOf = <const Name extends string>(family: Name) =>
     ffn_dim: count(4096, 'Width inside the feed-forward network'),
     num_hidden_layers: count(24, 'Number of blocks'),
     num_attention_heads: count(16, 'Heads, a divisor of hidden_size'),
-    num_codebooks: count(4, 'Codebooks, with a table and a head each').max(MOST_CODEBOOKS),
+    num_codebooks: positiveInteger
+      .max(MOST_CODEBOOKS)
+      .default(4)
+      .describe('Codebooks, with a table and a head each'),
     max_position_embeddings: count(2048, 'Length of the training; positions are sines and cosines'),
     activation_function: activationWord.default('gelu').describe('Activation of the network'),
   });
