@@ -246,6 +246,18 @@ function encoderOf(config: Config): Layer {
 const sizeRules = defineRules<{ readonly model: Config }>([
   {
     severity: 'error',
+    reads: ['model.tie_word_embeddings', 'model.encoder_config', 'model.decoder_config'],
+    check: ({ model }) =>
+      model.tie_word_embeddings &&
+      model.encoder_config.hidden_size !== model.decoder_config.hidden_size
+        ? {
+            message: 'the embedding of the encoder and the head of the decoder have other widths',
+            suggestion: 'write tie_word_embeddings: false',
+          }
+        : undefined,
+  },
+  {
+    severity: 'error',
     reads: [
       'model.encoder_config',
       'model.decoder_config',
@@ -312,7 +324,8 @@ export const blt = defineTransformer({
     const tied = config.tie_word_embeddings;
     const tokens = embedding(
       'model.local_encoder.embed_tokens',
-      ofEncoder.vocab_size,
+      // A tied embedding has the shape of the head.
+      tied ? config.vocab_size : ofEncoder.vocab_size,
       ofEncoder.hidden_size,
       tied ? ['lm_head.weight'] : [],
     );

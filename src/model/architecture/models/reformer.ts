@@ -17,14 +17,13 @@ import { described } from '../constructors/described-layer.js';
 import { defineRules } from '../family.js';
 import type { Layer } from '../layer.js';
 import { param } from '../param.js';
-import { harmless, NO_ROTARY_KEYS } from '../transformer/config-keys.js';
+import { harmless, NO_ROTARY_KEYS, unreadEach } from '../transformer/config-keys.js';
 import { defineTransformer } from '../transformer/define-decoder.js';
 import { product, valueKeys } from '../transformer/described/parts.js';
 import {
   count,
   normEpsilon,
   positiveInteger,
-  tiedHead,
   toggle,
   transformerDocument,
 } from '../transformer/settings.js';
@@ -56,7 +55,6 @@ const schema = transformerDocument('reformer', {
     .describe('Width of each table; their sum is hidden_size'),
   max_position_embeddings: count(4096, 'Longest input'),
   layer_norm_eps: normEpsilon(1e-12),
-  tie_word_embeddings: tiedHead(false).describe('Not possible: the head reads both streams'),
 });
 
 type Config = z.output<typeof schema>['model'];
@@ -136,17 +134,6 @@ const positionRules = defineRules<{
           };
     },
   },
-  {
-    severity: 'error',
-    reads: ['model.tie_word_embeddings'],
-    check: ({ model }) =>
-      (model as { tie_word_embeddings?: boolean }).tie_word_embeddings
-        ? {
-            message: 'the head reads two streams, and cannot share the embedding of one',
-            suggestion: 'write tie_word_embeddings: false',
-          }
-        : undefined,
-  },
 ]);
 
 export const reformer = defineTransformer({
@@ -175,6 +162,7 @@ export const reformer = defineTransformer({
     },
     limited: {
       ...NO_ROTARY_KEYS,
+      ...unreadEach(['tie_word_embeddings'], [false], 'the class has a head of its own'),
       ...Object.fromEntries(
         ['local_num_chunks_after', 'lsh_num_chunks_after'].map((key) => [
           key,
