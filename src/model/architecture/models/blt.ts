@@ -289,9 +289,12 @@ const partsIn = (config: JsonObject): JsonObject =>
       const given = config[name];
       if (!isObject(given)) return [];
       const known = Object.keys(PARTS[name].shape);
-      const own = Object.entries(given).filter(
-        ([key, value]) => known.includes(key) && (value !== null || key === 'intermediate_size'),
-      );
+      const own = Object.entries(given).flatMap(([key, value]) => {
+        if (!known.includes(key)) return [];
+        // A flag that is null is off, as in Python.
+        if (key === 'cross_attn_all_layers') return [[key, value === true]];
+        return value !== null || key === 'intermediate_size' ? [[key, value]] : [];
+      });
       return [[name, Object.fromEntries(own)]];
     }),
   );
