@@ -79,7 +79,7 @@ export function verifyReport(result: VerifyAnswer): Report {
       ...(differences.length > 1 ? differences.map(differenceBlock) : []),
       ...(more > 0 ? listBlocks('Faults', faults, faultFields(faults)) : []),
     ],
-    next: matches ? quickTest(result) : undefined,
+    next: matches && !result.isNotRun ? quickTest(result) : undefined,
     data: faultTable(faults),
   };
 }

@@ -35,7 +35,7 @@ export interface TensorProperties {
   /** Sizes of the dimensions. @count */
   readonly shape?: Shape;
   /** Element type in the file; `float` where any floating type is meant. */
-  readonly dtype?: StoredDtype | 'float';
+  readonly dtype?: StoredDtype | 'float' | 'integer';
   /** Another tensor with the same values. */
   readonly sameAs?: string;
   /** Number of layers. @count */
@@ -220,6 +220,7 @@ function missing(tensor: Param, layers: Layers): Fault[] {
 
 function formFaults(tensor: Param, present: Present): Fault[] {
   const { shape, dtype } = present.tensor;
+  const kind = tensor.isInteger ? 'integer' : 'float';
   const found = saidOf(present.tensor);
   const fault = (kind: FaultKind, expected: TensorProperties): Fault => ({
     ...nameFields(present),
@@ -229,9 +230,9 @@ function formFaults(tensor: Param, present: Present): Fault[] {
   });
   return [
     ...(isSameShape(shape, tensor.shape) ? [] : [fault('misshapen', { shape: tensor.shape })]),
-    ...(STORED_DTYPES[dtype].kind === 'float'
+    ...(STORED_DTYPES[dtype].kind === kind
       ? []
-      : [fault('wrong-dtype', { shape: tensor.shape, dtype: 'float' })]),
+      : [fault('wrong-dtype', { shape: tensor.shape, dtype: kind })]),
   ];
 }
 

@@ -37,6 +37,7 @@ import { ggufConfigIn, openModelCheckpoint } from './gguf/gguf-checkpoint.js';
 import { locateModel, type ModelReference } from './locate.js';
 import { type ModelFile, modelOf } from './model-file.js';
 import { ignoredAround, partsLeftOut } from './parts-left-out.js';
+import { modelAsStored, namesOnLoad } from './published-names.js';
 import { readConfig } from './read-model-file.js';
 import { UndescribedModel } from './undescribed-model.js';
 
@@ -193,12 +194,20 @@ export function adjustedToCheckpoint<Loaded extends ModelFile>(
 function asNamed<Loaded extends ModelFile>(loaded: Loaded, checkpoint: Checkpoint): Loaded {
   const { family, document } = loaded;
   if (family.storedSettings === undefined) return loaded;
-  const stored = shapesOf(storedNames(checkpoint), (a, b) => equalByLocation(a, b) === true);
+  const changes = family.namesOnLoad ?? [];
+  const names = storedNames(checkpoint);
+  const stored = shapesOf(
+    changes.length > 0 ? namesOnLoad(names, changes) : names,
+    (a, b) => equalByLocation(a, b) === true,
+  );
   const settings = family
     .storedSettings(stored)
     .filter(({ path: dotted, value }) => valueAt(document, splitDotted(dotted)) !== value);
   const changed = settings.length > 0 ? changedTo(loaded, settings) : undefined;
-  return changed ? { ...loaded, ...changed } : loaded;
+  const adjusted = changed ? { ...loaded, ...changed } : loaded;
+  return changes.length > 0
+    ? { ...adjusted, model: modelAsStored(adjusted.model, names, changes) }
+    : adjusted;
 }
 
 /** The description of a loaded config, for comparison with a checkpoint. */

@@ -34,7 +34,7 @@ import {
 import type { ConfigDocument } from '../../config/document.js';
 import { isIgnoredOnLoad } from '../../model/architecture/family.js';
 import type { Param } from '../../model/architecture/param.js';
-import { tensorsOf } from '../../model/architecture/walk.js';
+import { describedLayer, tensorsOf } from '../../model/architecture/walk.js';
 import { adapterFaults } from './adapter-model.js';
 import {
   adjustedToCheckpoint,
@@ -58,6 +58,8 @@ export interface VerifyResult extends Reconciliation {
   readonly format: CheckpointFormat;
   /** Keys that lead to the dict of the tensors; empty when it is the whole. */
   readonly stateDict: readonly string[];
+  /** Whether the model is described and no engine runs it; absent where one does. */
+  readonly isNotRun?: true;
   /** Numbers of tensors. */
   readonly counts: {
     /** Tensors of the description, each once. @count */
@@ -124,6 +126,7 @@ export async function verifyCheckpoint(
     family: loaded.family.name,
     format: checkpoint.format,
     stateDict: checkpoint.stateDict,
+    ...(describedLayer(loaded.model) && { isNotRun: true as const }),
     counts: {
       described: tensorsOf(loaded.model).length,
       stored: tensorsOfFile(checkpoint).size + checkpoint.aliases.size,

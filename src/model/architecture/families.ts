@@ -73,6 +73,8 @@ export const FAMILIES = familyLoaders({
   glm4_moe: async () => (await import('./models/glm4_moe.js')).glm4Moe,
   dots1: async () => (await import('./models/dots1.js')).dots1,
   ernie4_5_moe: async () => (await import('./models/ernie4_5_moe.js')).ernie45Moe,
+  ernie4_5_vl_moe_text: async () =>
+    (await import('./models/ernie4_5_vl_moe_text.js')).ernie45VlMoeText,
   llama4_text: async () => (await import('./models/llama4_text.js')).llama4Text,
   gemma3n_text: async () => (await import('./models/gemma3n_text.js')).gemma3nText,
   gemma4_text: async () => (await import('./models/gemma4_text.js')).gemma4Text,
@@ -145,6 +147,12 @@ export const FAMILIES = familyLoaders({
   xlstm: async () => (await import('./models/xlstm.js')).xlstm,
   moshi: async () => (await import('./models/moshi.js')).moshi,
   cpmant: async () => (await import('./models/cpmant.js')).cpmant,
+  musicgen_decoder: async () => (await import('./models/musicgen_decoder.js')).musicgenDecoder,
+  musicgen_melody_decoder: async () =>
+    (await import('./models/musicgen_decoder.js')).musicgenMelodyDecoder,
+  prophetnet: async () => (await import('./models/prophetnet.js')).prophetnet,
+  reformer: async () => (await import('./models/reformer.js')).reformer,
+  blt: async () => (await import('./models/blt.js')).blt,
   longcat_flash: async () => (await import('./models/longcat_flash.js')).longcatFlash,
   cohere_compass_text: async () =>
     (await import('./models/cohere_compass_text.js')).cohereCompassText,
@@ -159,6 +167,7 @@ export const FAMILIES = familyLoaders({
   zamba: async () => (await import('./models/zamba.js')).zamba,
   internlm2: async () => (await import('./models/internlm2.js')).internlm2,
   internlm3: async () => (await import('./models/internlm3.js')).internlm3,
+  baichuan: async () => (await import('./models/baichuan.js')).baichuan,
   qwen: async () => (await import('./models/qwen.js')).qwen,
   minicpm: async () => (await import('./models/minicpm.js')).minicpm,
   exaone: async () => (await import('./models/exaone.js')).exaone,

@@ -161,6 +161,9 @@ export interface HuggingFaceReader {
   largerModel?(config: Readonly<Record<string, unknown>>): LargerModel | undefined;
 }
 
+/** A part of a tensor's name in published files, and what the class reads in its place. */
+export type NameOnLoad = readonly [pattern: RegExp, replacement: string];
+
 /** Kind of a family's models: a mixture has experts, a hybrid has attention and recurrent layers or convolutions. */
 export type Architecture = 'dense' | 'mixture' | 'hybrid' | 'recurrent';
 
@@ -221,6 +224,8 @@ export interface Family<Schema extends FamilySchema = FamilySchema> {
    * whenever a model is compared with that checkpoint.
    */
   storedSettings?(stored: StoredShapes): readonly Setting[];
+  /** What the class changes, in order, in names of published files when it loads them. */
+  readonly namesOnLoad?: readonly NameOnLoad[];
   /** Tensors that other tools store with a model and that do not affect its output. */
   ignored?(document: z.output<Schema>): readonly Ignored[];
   /** Document values that describe a converted model. */

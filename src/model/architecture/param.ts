@@ -97,6 +97,8 @@ export interface Param {
   readonly role: 'parameter' | 'buffer';
   /** Sources that count this buffer as a parameter. */
   readonly contested: string | undefined;
+  /** Whether its values are integers: numbers of experts, or of rows. */
+  readonly isInteger?: true;
 }
 
 /** @throws LimitError for more than 2^53 − 1 elements. */
@@ -108,15 +110,20 @@ interface BufferOptions {
   readonly aliases?: readonly string[];
   /** See `Param.contested`. */
   readonly contested?: string;
+  readonly isInteger?: true;
 }
 
 /** @throws LimitError for more than 2^53 − 1 elements. */
 export function buffer(
   name: string,
   shape: Shape,
-  { aliases = [], contested }: BufferOptions = {},
+  { aliases = [], contested, isInteger }: BufferOptions = {},
 ): Param {
-  return { ...tensor(name, shape, aliases, 'buffer'), contested };
+  return {
+    ...tensor(name, shape, aliases, 'buffer'),
+    contested,
+    ...(isInteger && { isInteger }),
+  };
 }
 
 function tensor(

@@ -25,6 +25,19 @@ function limitOf(make: () => unknown): LimitError {
   throw new Error('nothing was refused');
 }
 
+/** Keys of the depth in families without dimensions. */
+const DEPTHS: Readonly<Record<string, string>> = {
+  xlm: 'n_layers',
+  xlnet: 'n_layer',
+  prophetnet: 'num_decoder_layers',
+};
+
+/** Families that have as many layers as a list has entries. */
+const LISTS: Readonly<Record<string, readonly [key: string, kind: string]>> = {
+  nemotron_h: ['layers_block_type', 'mlp'],
+  reformer: ['attn_layers', 'local'],
+};
+
 describe('every family', () => {
   it.each(FAMILY_NAMES)('refuses 2,001 layers: %s', async (name) => {
     const {
@@ -38,19 +51,22 @@ describe('every family', () => {
       ...((name === 'longcat_flash' || name === 'chatglm') && {
         dimensions: { ...DECODER_DIMENSIONS, depth: 'num_layers' },
       }),
-      ...(name === 'xlm' && { dimensions: { ...DECODER_DIMENSIONS, depth: 'n_layers' } }),
-      ...(name === 'xlnet' && { dimensions: { ...DECODER_DIMENSIONS, depth: 'n_layer' } }),
+      ...(Object.hasOwn(DEPTHS, name) && {
+        dimensions: { ...DECODER_DIMENSIONS, depth: DEPTHS[name] },
+      }),
       ...(await loadFamily(name)),
     };
-    // Nemotron-H has as many layers as its list has entries.
-    const isListed = name === 'nemotron_h';
-    const key = isListed ? 'layers_block_type' : dimensions.depth;
-    const layers = isListed ? new Array(MAX_LAYERS + 1).fill('mlp') : MAX_LAYERS + 1;
+    const listed = LISTS[name];
+    const key = listed?.[0] ?? dimensions.depth ?? '';
+    const layers = listed ? new Array(MAX_LAYERS + 1).fill(listed[1]) : MAX_LAYERS + 1;
     const model = presetsOf(name)[0]?.document.model;
-    const document = schema.parse({ model: { family: name, ...model, [key]: layers } });
+    // The Byte Latent Transformer has the depth of its patches in a part.
+    const isNested = name === 'blt';
+    const deep = isNested ? { global_config: { [key]: layers } } : { [key]: layers };
+    const document = schema.parse({ model: { family: name, ...model, ...deep } });
     const { path, message } = limitOf(() => build(document));
     expect({ path, message }).toEqual({
-      path: `model.${key}`,
+      path: isNested ? `model.global_config.${key}` : `model.${key}`,
       message: 'describes 2,001 layers; the limit is 2,000',
     });
   });

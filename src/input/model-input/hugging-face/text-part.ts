@@ -26,6 +26,12 @@ import {
 /** Keys that hold the text model. */
 const TEXT_PARTS = ['text_config', 'llm_config', 'language_config'] as const;
 
+/** Models of sounds whose language model is in their `decoder`, between two encoders, by the kind of that. */
+const SOUND_DECODERS = {
+  musicgen: 'musicgen_decoder',
+  musicgen_melody: 'musicgen_melody_decoder',
+} as const satisfies Readonly<Record<string, string>>;
+
 /** Classes whose files had the language model's keys next to the others, before transformers 4.52. */
 const FLAT: readonly string[] = ['qwen2_vl', 'qwen2_5_vl'];
 
@@ -50,7 +56,23 @@ export interface TextPart {
 
 /** The key of a config's text part. */
 export const textKeyOf = (whole: JsonObject): string | undefined =>
-  TEXT_PARTS.find((key) => isRecord(whole[key]));
+  soundKindOf(whole) ? 'decoder' : TEXT_PARTS.find((key) => isRecord(whole[key]));
+
+const soundKindOf = ({ model_type: of, decoder }: JsonObject): string | undefined =>
+  isRecord(decoder) ? ownValue<string>(SOUND_DECODERS, String(of)) : undefined;
+
+/** The decoder of a model of sounds; its class reads no other name of the kind. */
+function soundDecoder(whole: JsonObject, kind: string, as?: string): TextPart {
+  return {
+    path: ['decoder'],
+    of: String(whole.model_type),
+    config: { ...(whole.decoder as JsonObject), model_type: as ?? kind },
+    prefix: 'decoder.',
+    leftOut: ['text_encoder', 'audio_encoder'].filter((key) => isRecord(whole[key])),
+    remarks: [],
+    notes: [],
+  };
+}
 
 /**
  * The text part of a config whose own kind has no family; undefined where its kind is not known, either.
@@ -59,6 +81,8 @@ export const textKeyOf = (whole: JsonObject): string | undefined =>
 export function textPartOf(whole: JsonObject, as?: string): TextPart | undefined {
   const { model_type: of } = whole;
   if (typeof of !== 'string' || isFamilyName(of)) return undefined;
+  const ofSounds = soundKindOf(whole);
+  if (ofSounds) return soundDecoder(whole, ofSounds, as);
   const wrapper = ownValue(WRAPPERS, of);
   const key = textKeyOf(whole);
   const isFlat = key === undefined && FLAT.includes(of);

@@ -5,6 +5,7 @@
 import type * as z from 'zod';
 import { rmsNormLayer } from '../constructors/basic-layers.js';
 import { described } from '../constructors/described-layer.js';
+import type { NameOnLoad } from '../family.js';
 import type { Layer } from '../layer.js';
 import { MAX_LAYERS } from '../param.js';
 import { type JsonObject, unreadEach } from '../transformer/config-keys.js';
@@ -23,9 +24,9 @@ import {
   activationOf,
   attentionBias,
   count,
-  decoderStored,
   expertsStored,
   gateActivation,
+  mixtureStored,
   mlpLayerTypes,
   normEpsilon,
   positiveInteger,
@@ -110,6 +111,13 @@ function attentionOf(name: string, config: Config): Layer {
   ]);
 }
 
+/** Names in files of SKT; transformers 5.18, conversion_mapping.py. */
+const NAMES_ON_LOAD: readonly NameOnLoad[] = [
+  [/W_down/, 'mlp.fc1'],
+  [/W_up/, 'mlp.fc2'],
+  [/self_attn\.q_b_proj\./, 'self_attn.q_gate_proj.'],
+];
+
 export const axk2 = defineTransformer({
   title: 'A.X K2: latent attention with an indexer, gated norms, experts; described, not run',
   architecture: 'mixture',
@@ -119,7 +127,8 @@ export const axk2 = defineTransformer({
     ...expertRules('n_routed_experts'),
     ...routedRules('n_routed_experts'),
   ],
-  storedSettings: decoderStored,
+  storedSettings: mixtureStored,
+  namesOnLoad: NAMES_ON_LOAD,
   huggingFace: {
     names: { n_routed_experts: ['num_local_experts'] },
     more: networksIn,

@@ -148,6 +148,11 @@ export const dbrx = defineGpt({
           heads === null || heads === (partIn(config, 'attn_config').kv_n_heads ?? 1),
         'transformers reads kv_n_heads of attn_config',
       ),
+      hidden_size: {
+        allows: (width, { d_model = 2048 }) => width === null || width === d_model,
+        why: 'the class gives its experts the width d_model, and fails beside another',
+        severity: 'error',
+      },
       head_dim: {
         allows: (width, { d_model = 2048, hidden_size = d_model, n_heads = 16, ...more }) =>
           width === null ||

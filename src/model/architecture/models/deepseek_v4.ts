@@ -6,7 +6,7 @@ import * as z from 'zod';
 import { linear, rmsNormLayer } from '../constructors/basic-layers.js';
 import { described } from '../constructors/described-layer.js';
 import { mixtureOfExperts } from '../constructors/feed-forward-layers.js';
-import { defineRules } from '../family.js';
+import { defineRules, type NameOnLoad } from '../family.js';
 import type { DescribedWork, Layer, Window } from '../layer.js';
 import { buffer, MAX_LAYERS, param } from '../param.js';
 import { type JsonObject, unreadEach } from '../transformer/config-keys.js';
@@ -26,9 +26,9 @@ import { expertRules, layerListRules } from '../transformer/rules.js';
 import {
   activationOf,
   count,
-  decoderStored,
   expertsStored,
   gateActivation,
+  mixtureStored,
   mlpBias,
   normEpsilon,
   storedPrefix,
@@ -231,7 +231,7 @@ function expertsAt(name: string, config: Config, index: number): Layer {
       weight: param(`${gate}.weight`, [experts, hidden]),
       expertsPerToken: chosen,
       ...(isHashed(config, index)
-        ? { table: buffer(`${gate}.tid2eid`, [config.vocab_size, chosen]) }
+        ? { table: buffer(`${gate}.tid2eid`, [config.vocab_size, chosen], { isInteger: true }) }
         : { correction: buffer(`${gate}.e_score_correction_bias`, [experts]) }),
     }),
     experts: expertsOf(`${name}.experts`, { ...sizes, experts, stored: config.experts_stored }),
@@ -244,6 +244,34 @@ function expertsAt(name: string, config: Config, index: number): Layer {
     ],
   });
 }
+
+/** Names in files of DeepSeek; transformers 5.18, conversion_mapping.py. */
+const NAMES_ON_LOAD: readonly NameOnLoad[] = [
+  [/\.attn\./, '.self_attn.'],
+  [/\.ffn\./, '.mlp.'],
+  [/\.indexer\.compressor\./, '.compressor.indexer.'],
+  [/^embed\.weight$/, 'embed_tokens.weight'],
+  [/^head\.weight$/, 'lm_head.weight'],
+  [/^hc_head_(fn|base|scale)$/, 'hc_head.hc_$1'],
+  [/\.attn_norm\./, '.input_layernorm.'],
+  [/\.ffn_norm\./, '.post_attention_layernorm.'],
+  [/\.hc_(attn|ffn)_(fn|base|scale)$/, '.$1_hc.$2'],
+  [/\.attn_sink$/, '.sinks'],
+  [/\.indexer\.weights_proj\./, '.compressor.indexer.scorer.weights_proj.'],
+  [/\.indexer\.wq_b\./, '.compressor.indexer.q_b_proj.'],
+  [/(?<=\.(?:self_attn|compressor|indexer))\.norm\./, '.kv_norm.'],
+  [/\.ape$/, '.position_bias'],
+  [/\.wq_a\./, '.q_a_proj.'],
+  [/\.self_attn\.wq_b\./, '.self_attn.q_b_proj.'],
+  [/\.wkv\./, '.kv_proj.'],
+  [/\.wgate\./, '.gate_proj.'],
+  [/\.wo_([ab])\./, '.o_$1_proj.'],
+  [/\.q_norm\./, '.q_a_norm.'],
+  [/\.gate\.bias$/, '.gate.e_score_correction_bias'],
+  [/(\.(?:shared_experts|experts\.\d+))\.w1\./, '$1.gate_proj.'],
+  [/(\.(?:shared_experts|experts\.\d+))\.w2\./, '$1.down_proj.'],
+  [/(\.(?:shared_experts|experts\.\d+))\.w3\./, '$1.up_proj.'],
+];
 
 export const deepseekV4 = defineTransformer({
   title: 'DeepSeek-V4: compressed attention, hyper-connections, experts; described, not run',
@@ -268,7 +296,8 @@ export const deepseekV4 = defineTransformer({
     ]),
   ],
   predictionLayers: ({ model }) => model.num_nextn_predict_layers ?? 0,
-  storedSettings: decoderStored,
+  storedSettings: mixtureStored,
+  namesOnLoad: NAMES_ON_LOAD,
   huggingFace: {
     names: {
       n_routed_experts: ['num_local_experts'],

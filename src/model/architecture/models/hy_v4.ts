@@ -5,6 +5,7 @@
 import * as z from 'zod';
 import { rmsNormLayer } from '../constructors/basic-layers.js';
 import { described } from '../constructors/described-layer.js';
+import type { NameOnLoad } from '../family.js';
 import { unreadEach } from '../transformer/config-keys.js';
 import { decoder, separateMlp } from '../transformer/decoder-parts.js';
 import { routedRules } from '../transformer/deepseek.js';
@@ -28,9 +29,9 @@ import {
   activationOf,
   attentionBias,
   count,
-  decoderStored,
   expertsStored,
   gateActivation,
+  mixtureStored,
   mlpLayerTypes,
   normEpsilon,
   positiveInteger,
@@ -82,6 +83,16 @@ const isSparse = ({ mlp_layer_types: kinds }: Config, index: number): boolean =>
 const hasIndexer = ({ indexer_types: kinds }: Config, index: number): boolean =>
   kinds ? kinds[index] === 'full' : index === 0 || (index - 1) % 4 === 0;
 
+/** Names in files of Tencent; transformers 5.18, conversion_mapping.py. */
+const NAMES_ON_LOAD: readonly NameOnLoad[] = [
+  [/\.hc_pre\.hc_/, '.hc_'],
+  [/\.learnable_sink_param$/, '.sinks'],
+  [/\.linear_gate/, '.gate_proj'],
+  [/\.hc_attn_layer\.hc_(fn|base|scale)/, '.attn_hc.$1'],
+  [/\.hc_mlp_layer\.hc_(fn|base|scale)/, '.ffn_hc.$1'],
+  [/\.hc_head_(fn|base|scale)/, '.hc_$1'],
+];
+
 export const hyV4 = defineTransformer({
   title: 'Hy4: latent attention with indexers, hyper-connections, experts; described, not run',
   architecture: 'mixture',
@@ -91,7 +102,8 @@ export const hyV4 = defineTransformer({
     ...layerListRules('indexer_types'),
     ...routedRules('n_routed_experts'),
   ],
-  storedSettings: decoderStored,
+  storedSettings: mixtureStored,
+  namesOnLoad: NAMES_ON_LOAD,
   huggingFace: {
     names: { n_routed_experts: ['num_local_experts'] },
     harmless: {

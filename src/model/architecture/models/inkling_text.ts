@@ -21,8 +21,8 @@ import { expertRules, layerListRules } from '../transformer/rules.js';
 import {
   activationOf,
   count,
-  decoderStored,
   gateActivation,
+  mixtureStored,
   mlpLayerTypes,
   normEpsilon,
   storedPrefix,
@@ -196,7 +196,7 @@ export const inklingText = defineTransformer({
     ...layerListRules('mlp_layer_types'),
     ...expertRules('n_routed_experts'),
   ],
-  storedSettings: decoderStored,
+  storedSettings: mixtureStored,
   huggingFace: {
     names: {
       sliding_window_size: ['sliding_window'],

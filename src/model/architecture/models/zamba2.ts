@@ -242,6 +242,12 @@ export const zamba2 = defineTransformer({
         ({ hidden_size: hidden }) => 2 * Number(hidden ?? 2560),
         'attention reads the input and the embedding: 2 · hidden_size values',
       ),
+      layer_types: {
+        allows: (kinds, { layers_block_type: listed, hybrid_layer_ids: ids }) =>
+          kinds === null || listed != null || ids != null,
+        why: 'the class takes the shared blocks of layers_block_type, which is missing, and fails in others',
+        severity: 'error',
+      },
       hybrid_layer_ids: follows(hybridIn, 'they are those that layers_block_type names'),
     },
   },

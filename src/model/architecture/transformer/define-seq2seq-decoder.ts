@@ -280,7 +280,7 @@ function withCrossAttention(
 }
 
 /** The encoder-decoder model that a `config.json` describes in place of its decoder, by the class that it names. */
-function encoderDecoderIn(
+export function encoderDecoderIn(
   { architectures, is_encoder_decoder: isWhole }: JsonObject,
   decoder: string,
 ): LargerModel | undefined {
