@@ -162,6 +162,11 @@ export const FAMILIES = familyLoaders({
   qwen: async () => (await import('./models/qwen.js')).qwen,
   minicpm: async () => (await import('./models/minicpm.js')).minicpm,
   exaone: async () => (await import('./models/exaone.js')).exaone,
+  bert: async () => (await import('./models/bert.js')).bert,
+  roberta: async () => (await import('./models/bert.js')).roberta,
+  'xlm-roberta': async () => (await import('./models/bert.js')).xlmRoberta,
+  camembert: async () => (await import('./models/bert.js')).camembert,
+  electra: async () => (await import('./models/bert.js')).electra,
   chatglm: async () => (await import('./models/chatglm.js')).chatglm,
 });
 
