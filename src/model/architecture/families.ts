@@ -167,6 +167,14 @@ export const FAMILIES = familyLoaders({
   'xlm-roberta': async () => (await import('./models/bert.js')).xlmRoberta,
   camembert: async () => (await import('./models/bert.js')).camembert,
   electra: async () => (await import('./models/bert.js')).electra,
+  t5: async () => (await import('./models/t5.js')).t5,
+  mt5: async () => (await import('./models/t5.js')).mt5,
+  umt5: async () => (await import('./models/t5.js')).umt5,
+  'bart-seq2seq': async () => (await import('./models/seq2seq.js')).bartSeq2seq,
+  'mbart-seq2seq': async () => (await import('./models/seq2seq.js')).mbartSeq2seq,
+  'pegasus-seq2seq': async () => (await import('./models/seq2seq.js')).pegasusSeq2seq,
+  'marian-seq2seq': async () => (await import('./models/seq2seq.js')).marianSeq2seq,
+  'whisper-seq2seq': async () => (await import('./models/seq2seq.js')).whisperSeq2seq,
   chatglm: async () => (await import('./models/chatglm.js')).chatglm,
 });
 

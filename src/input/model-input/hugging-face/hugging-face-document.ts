@@ -72,11 +72,7 @@ export async function asOurDocument(
     if (isOfOtherLibrary(sectioned)) throw otherLibrary(document);
     return sectioned;
   }
-  const { config, path, part } = described(document, family);
-  const reader = await readerOf(config[KIND]);
-  if (reader === undefined) throw await unknownKind(document);
-  const larger = reader.largerModel?.(config);
-  if (larger && !larger.isUnsaid) throw largerModel(document, larger, path);
+  const { config, path, part, reader, larger } = await readingOf(document, family);
   const { settings, remarks } = reader.read(config);
   const own = { family: config[KIND], ...settings, ...(await prefixOfPart(part, settings)) };
   const inFile = new Set(Object.keys(part ? (valueAt(document.value, path) as object) : config));
@@ -112,6 +108,19 @@ function described({ value }: ConfigDocument, family: string | undefined): Descr
   if (family === undefined && isCopy(kind))
     return { config: asOriginal(value, COPIES[kind]), path: [] };
   return { config: family === undefined ? value : { ...value, [KIND]: family }, path: [] };
+}
+
+/** The described part, its reader, and the model around it where that is not described. */
+async function readingOf(document: ConfigDocument, family: string | undefined) {
+  const part = described(document, family);
+  const reader = await readerOf(part.config[KIND]);
+  if (reader === undefined) throw await unknownKind(document);
+  const larger = reader.largerModel?.(part.config);
+  if (larger === undefined || larger.isUnsaid) return { ...part, reader, larger };
+  const whole = await readerOf(larger.family);
+  if (whole === undefined) throw largerModel(document, larger, part.path);
+  const config = { ...part.config, [KIND]: larger.family };
+  return { ...part, config, reader: whole, larger: undefined };
 }
 
 /** A config of a copy with the keys that its code has by default, as one of the original. */
@@ -293,9 +302,7 @@ export async function changedHuggingFace(
   sets: readonly string[],
   family?: string,
 ): Promise<ChangedHuggingFace | undefined> {
-  const { config, path: outer } = described(document, family);
-  const reader = await readerOf(config[KIND]);
-  if (reader === undefined) throw await unknownKind(document);
+  const { config, path: outer, reader } = await readingOf(document, family);
   const origins = placed(originsOf(config, reader.read(config).settings, reader), outer);
   const moved = sets.flatMap((text): { path: PropertyPath; value: string }[] => {
     const override = splitOverride(text);

@@ -34,12 +34,12 @@ export interface EncoderHead {
 export type HeadOf<Config> = (config: Config, tokens: Embedding) => EncoderHead;
 
 /** Keys of the classes of a kind. */
-export const classSettings = (classes: readonly string[]) => ({
+export const classSettings = (classes: readonly string[], labels = 2) => ({
   class: z
     .enum(classes as [string, ...string[]])
     .default(classes[0] ?? '')
     .describe('Class in transformers'),
-  num_labels: count(2, 'Classes of a classifier'),
+  num_labels: count(labels, 'Classes of a classifier'),
 });
 
 /** The class and the labels of a `config.json`. */
@@ -153,6 +153,8 @@ interface Encoder<Config> {
   /** Settings in addition to the class and its labels, as `Config` has them. */
   readonly keys: z.ZodRawShape;
   readonly classes: EncoderClasses<Config>;
+  /** Classes of a classifier by default: 2. */
+  readonly labels?: number;
   /** @param aliases Further names of the embedding: the head's, where it is tied. */
   readonly body: (prefix: string, config: Config, aliases: readonly string[]) => EncoderBody;
   /** Name of a tied head in the state dict of a class. */
@@ -169,7 +171,7 @@ export function defineEncoder<Config extends EncoderSettings>(
 ): Family {
   const { title, keys, classes, rules = [], huggingFace, ignored = [] } = encoder;
   const names = Object.keys(classes);
-  const schema = transformerDocument(name, { ...classSettings(names), ...keys });
+  const schema = transformerDocument(name, { ...classSettings(names, encoder.labels), ...keys });
   return defineTransformer({
     title: `${title}; described, not run`,
     schema: schema as unknown as TransformerSchema,
@@ -178,7 +180,8 @@ export function defineEncoder<Config extends EncoderSettings>(
     ignored: () => ignored,
     build({ model }) {
       const config = model as unknown as Config & { readonly tie_word_embeddings?: boolean };
-      const { prefix, of } = classes[config.class] ?? (WITHOUT_HEAD as EncoderClasses<Config>[string]);
+      const { prefix, of } =
+        classes[config.class] ?? (WITHOUT_HEAD as EncoderClasses<Config>[string]);
       const tied = config.tie_word_embeddings === true && encoder.tiedHeads?.[config.class];
       const body = encoder.body(prefix, config, tied ? [`${tied}.weight`] : []);
       const { layers, head = noHead(body.hidden) } = of(config, body.embedding);

@@ -12,12 +12,14 @@ import {
 import { described } from '../../constructors/described-layer.js';
 import type { Component, Described, DescribedWork, Layer } from '../../layer.js';
 import { EVERYWHERE, type Window } from '../../masks.js';
-import { type Param, param } from '../../param.js';
+import { param } from '../../param.js';
+import { tensorsOf } from '../../walk.js';
 
 /** A product of a block: the end of its name, and whether it has a bias (by default). */
 export type Leaf = string | readonly [leaf: string, bias: boolean];
 
-const leafOf = (leaf: Leaf): readonly [leaf: string, bias: boolean] =>
+/** A leaf with its bias. */
+export const leafOf = (leaf: Leaf): readonly [leaf: string, bias: boolean] =>
   typeof leaf === 'string' ? [leaf, true] : leaf;
 
 /** Names of the parts of a block, below its path. */
@@ -146,16 +148,10 @@ export function onceForInput(
   return described(name, {
     title: 'layers that run once for an input',
     component,
-    held: layers.flatMap(heldTensors),
+    held: layers.flatMap(tensorsOf),
     output,
   });
 }
-
-/** Tensors of products and norms. */
-const heldTensors = (layer: Layer): readonly Param[] =>
-  ['weight' in layer ? layer.weight : undefined, 'bias' in layer ? layer.bias : undefined].flatMap(
-    (tensor) => (tensor && 'elements' in tensor ? [tensor] : []),
-  );
 
 /** Rows that a step adds by something other than the token, such as its segment. */
 export const rowsAdded = (
