@@ -175,6 +175,14 @@ export const FAMILIES = familyLoaders({
   'pegasus-seq2seq': async () => (await import('./models/seq2seq.js')).pegasusSeq2seq,
   'marian-seq2seq': async () => (await import('./models/seq2seq.js')).marianSeq2seq,
   'whisper-seq2seq': async () => (await import('./models/seq2seq.js')).whisperSeq2seq,
+  clip: async () => (await import('./models/clip.js')).clip,
+  clip_text_model: async () => (await import('./models/clip.js')).clipTextModel,
+  clip_vision_model: async () => (await import('./models/clip.js')).clipVisionModel,
+  siglip: async () => (await import('./models/clip.js')).siglip,
+  siglip_text_model: async () => (await import('./models/clip.js')).siglipTextModel,
+  siglip_vision_model: async () => (await import('./models/clip.js')).siglipVisionModel,
+  siglip2: async () => (await import('./models/clip.js')).siglip2,
+  siglip2_vision_model: async () => (await import('./models/clip.js')).siglip2VisionModel,
   chatglm: async () => (await import('./models/chatglm.js')).chatglm,
 });
 
