@@ -129,7 +129,8 @@ interface VisionConfig extends TowerSizes {
   readonly vision_use_head: boolean;
 }
 
-const visionKeys = (flavour: Flavour): z.ZodRawShape => ({
+/** Settings of a vision tower. */
+export const visionKeys = (flavour: Flavour): z.ZodRawShape => ({
   ...towerSizes({ hidden: 768, inner: 3072, layers: 12, heads: 12 }),
   patch_size: pixels(flavour === 'clip' ? 32 : 16, 'Side of a patch'),
   ...(flavour === 'siglip2'
@@ -140,7 +141,8 @@ const visionKeys = (flavour: Flavour): z.ZodRawShape => ({
     : { vision_use_head: z.boolean().default(true).describe('Attention that pools the patches') }),
 });
 
-function visionBody(prefix: string, config: VisionConfig, flavour: Flavour): EncoderBody {
+/** The body of a vision tower. */
+export function visionBody(prefix: string, config: VisionConfig, flavour: Flavour): EncoderBody {
   const { hidden_size: hidden, patch_size: patch, num_channels: channels } = config;
   const patches = flavour === 'siglip2' ? config.num_patches : patchesOf(config.image_size, patch);
   const isClip = flavour === 'clip';
