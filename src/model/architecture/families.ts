@@ -183,6 +183,12 @@ export const FAMILIES = familyLoaders({
   siglip_vision_model: async () => (await import('./models/clip.js')).siglipVisionModel,
   siglip2: async () => (await import('./models/clip.js')).siglip2,
   siglip2_vision_model: async () => (await import('./models/clip.js')).siglip2VisionModel,
+  modernbert: async () => (await import('./models/modernbert.js')).modernbert,
+  distilbert: async () => (await import('./models/small-encoders.js')).distilbert,
+  albert: async () => (await import('./models/small-encoders.js')).albert,
+  mpnet: async () => (await import('./models/small-encoders.js')).mpnet,
+  vit: async () => (await import('./models/vit.js')).vit,
+  dinov2: async () => (await import('./models/vit.js')).dinov2,
   chatglm: async () => (await import('./models/chatglm.js')).chatglm,
 });
 

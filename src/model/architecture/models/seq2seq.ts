@@ -139,9 +139,10 @@ function classesOf({ classes: [kind, generating], hears = false }: Kind): Encode
       },
       [`${kind}ForQuestionAnswering`]: {
         prefix: 'model.',
-        of: ({ d_model, num_labels }: Config) => ({
+        of: ({ d_model }: Config) => ({
           layers: [],
-          head: linear('qa_outputs', d_model, num_labels, { component: 'head' }),
+          // The class sets two labels: the start and the end of an answer.
+          head: linear('qa_outputs', d_model, 2, { component: 'head' }),
         }),
       },
     }),

@@ -70,7 +70,9 @@ export function attentionBothWays(
   sizes: Omit<BlockSizes, 'inner'>,
 ): Described {
   const { hidden, heads, headDim = Math.floor(hidden / heads), keyValueHeads = heads } = sizes;
-  const [queries, keys] = [heads * headDim, keyValueHeads * headDim];
+  // A class without a width of the heads can have heads that do not divide its width.
+  const isWhole = sizes.headDim === undefined && sizes.keyValueHeads === undefined;
+  const [queries, keys] = isWhole ? [hidden, hidden] : [heads * headDim, keyValueHeads * headDim];
   const own = leaves.map(leafOf);
   const [out] = own.splice(-1);
   const widths = own.length === 1 ? [queries + 2 * keys] : [queries, keys, keys];
