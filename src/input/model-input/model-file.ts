@@ -22,6 +22,7 @@ import type { DocumentOf, Family, FamilyDocument } from '../../model/architectur
 import type { LanguageModel } from '../../model/architecture/layer.js';
 import type { Param } from '../../model/architecture/param.js';
 import { LimitError } from '../../model/architecture/param.js';
+import type { PartBeside } from '../../model/architecture/towers/towers.js';
 import { describedLayer } from '../../model/architecture/walk.js';
 import type { Quantization } from '../../model/quantization/quantization-config.js';
 import { storedBits } from '../../model/quantization/stored-weights.js';
@@ -40,6 +41,8 @@ export interface ModelFile<F extends Family = Family> {
   readonly warnings: readonly Problem[];
   /** Kind of the whole model, where only its language model is described. */
   readonly textOf?: string;
+  /** Parts beside the language model that the config describes. */
+  readonly beside?: readonly PartBeside[];
   /** Other parts of the checkpoint. */
   readonly leftOut?: readonly LeftOutPart[];
   /** Quantization of the weights in a `config.json`. */
@@ -104,9 +107,19 @@ export async function modelOf(
     model,
     warnings: [...problems, ...describedNote(written, described)],
     locate: (path) => written.locate(path),
-    ...(textOf !== undefined && { textOf }),
+    ...(textOf !== undefined && { textOf, ...(await besideIn(document, model)) }),
     ...(quantization && { quantization }),
   };
+}
+
+/** The parts beside a language model, where they are described. */
+async function besideIn(
+  { value }: ConfigDocument,
+  { hidden }: LanguageModel,
+): Promise<Pick<ModelFile, 'beside'>> {
+  const { partsBeside } = await import('../../model/architecture/towers/towers.js');
+  const parts = partsBeside(value);
+  return parts && 'of' in parts ? { beside: parts.of(hidden) } : {};
 }
 
 /** A note on a model that no engine runs. */

@@ -5,6 +5,7 @@ import type { CheckpointFlags, ModelSource } from './checkpoint-model.js';
 import { locateModel, type ModelReference } from './locate.js';
 import { modelOf } from './model-file.js';
 import { readConfig } from './read-model-file.js';
+import { asWhole } from './whole-model.js';
 
 /**
  * Reads a path, a preset, or `-` for standard input.
@@ -23,7 +24,9 @@ export async function openModelSource(
   }
   if (flags.config === undefined && flags.stateDict === undefined) {
     const document = await readConfig(place);
-    return { model: (set) => modelOf(document, { set, family: flags.family }) };
+    return {
+      model: async (set) => asWhole(await modelOf(document, { set, family: flags.family })),
+    };
   }
   throw usageError(
     `${path} is not a checkpoint: ${setting('config')} and ${setting('stateDict')} require one`,

@@ -144,6 +144,8 @@ export interface LargerModel {
   readonly name: string;
   /** Class of the part that the family describes. */
   readonly decoder: string;
+  /** Family that describes it; undefined where none does. */
+  readonly family?: string | undefined;
   /** Whether the file names no class, so that it can also be that of the part. */
   readonly isUnsaid?: boolean;
 }

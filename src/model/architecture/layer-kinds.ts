@@ -28,6 +28,9 @@ export const COMPONENTS = {
   experts: 'experts',
   sharedExperts: 'shared experts',
   head: 'head',
+  visionTower: 'vision tower',
+  audioTower: 'audio encoder',
+  projector: 'projector',
   /** Fallback without a component on any layer above. */
   other: 'other',
 } as const satisfies Record<string, string>;

@@ -399,6 +399,8 @@ export type DescribedWork =
       readonly cached?: number | undefined;
       /** Values of a cached token that a head multiplies in decoding; default: its query and its value. */
       readonly multiplied?: number;
+      /** Whether no cache holds the keys, as in an encoder. */
+      readonly isUncached?: boolean;
     }
   /** Scores of an indexer over one key of `headDim` values for each token or entry, which the cache holds. */
   | {

@@ -3,14 +3,18 @@
 /**
  * Window of a head. `sliding`: the last `tokens` keys, including a position's own. `chunked`: the keys up to its own in
  * its chunk of `tokens` positions. `local`: the hybrid model's rule, tokens // 2 keys before it and itself. `compressed`:
- * one entry in place of the keys of each `tokens` positions, from the last of these on.
+ * one entry in place of the keys of each `tokens` positions, from the last of these on. `both`: tokens // 2 keys before it,
+ * as many behind it, and itself.
  */
 export interface Window {
   /** Rule by which tokens are visible. */
-  readonly rule: 'sliding' | 'chunked' | 'local' | 'compressed';
+  readonly rule: 'sliding' | 'chunked' | 'local' | 'compressed' | 'both';
   /** Length of the window in tokens. @integer */
   readonly tokens: number;
 }
+
+/** Attention of an encoder: each position sees all others. */
+export const EVERYWHERE: Window = { rule: 'both', tokens: Number.MAX_SAFE_INTEGER };
 
 /** A group of heads with the same window; without a window they see all earlier positions. */
 export interface HeadSpan {
@@ -112,6 +116,7 @@ export function reachOf({ rule, tokens }: Window): number {
 /** Key shared by equal windows: `global`, `window_512` (local), `sliding_4096`, `chunked_8192`. */
 export function windowKey(window: Window | undefined): string {
   if (window === undefined) return 'global';
+  if (window.tokens === EVERYWHERE.tokens) return 'both';
   return `${window.rule === 'local' ? 'window' : window.rule}_${window.tokens}`;
 }
 
@@ -142,6 +147,10 @@ export function visiblePairs(context: number, window: Window | undefined): bigin
   if (window.rule === 'compressed') {
     const [size, entries] = [BigInt(window.tokens), compressedEntries(context, window)];
     return size * triangle(entries) - (size - 1n - (tokens % size)) * entries;
+  }
+  if (window.rule === 'both') {
+    const side = min(BigInt(Math.floor(window.tokens / 2)), tokens - 1n);
+    return tokens * (2n * side + 1n) - side * (side + 1n);
   }
   const reach = BigInt(reachOf(window));
   const slides = window.rule === 'sliding' || context <= LONGEST_SLIDING_CONTEXT;

@@ -82,8 +82,10 @@ function hold(
   { layers, tensors }: { layers: Layer[]; tensors: Param[] },
 ): void {
   const { role, kind, name } = value as { role?: string; kind?: string; name?: string };
-  if (role !== undefined) tensors.push(value as Param);
-  else if (kind !== undefined && name !== undefined) layers.push(value as Layer);
+  // A model without a head or an embedding has one of no rows: no file holds it.
+  if (role !== undefined) {
+    if ((value as Param).elements > 0) tensors.push(value as Param);
+  } else if (kind !== undefined && name !== undefined) layers.push(value as Layer);
 }
 
 /** Layers that compute several values of one input. */

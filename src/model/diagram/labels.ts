@@ -5,6 +5,7 @@ import {
   ACTIVATIONS,
   type ActivationName,
   type Attention,
+  COMPONENTS,
   type GatedMlp,
   type HeadSpan,
   type LatentAttention,
@@ -97,7 +98,9 @@ export function layerLabel(layer: Layer): Label {
     case 'described':
       return labelOf(capital(layer.title), 'described, not run');
     case 'skippedBlock':
-      return labelOf('Cross-attention block', 'skipped without an image');
+      return layer.component === undefined
+        ? labelOf('Cross-attention block', 'skipped without an image')
+        : labelOf(capital(COMPONENTS[layer.component]), 'described, not run');
     case 'gatedMlp':
       return labelOf(gatedName(layer), gatedWidths(layer));
     case 'router':

@@ -59,6 +59,7 @@ function lowerWork(layer: string, work: DescribedWork, component: Component): Pr
         headDim,
         valueDim,
         spans: [{ heads, window }],
+        ...(work.isUncached && { keeps: 'nothing' }),
         latent:
           cached === undefined
             ? undefined

@@ -461,6 +461,7 @@ const WINDOWS = {
   sliding: 'A sliding window keeps only the keys that a query sees.',
   chunked:
     'A chunked head sees the keys of its own chunk; as in transformers, the cache keeps one key less than a chunk has.',
+  both: 'A head sees keys before and behind its position.',
   compressed: 'Compressed attention keeps one entry in place of the keys of a block of tokens.',
 } as const satisfies Record<State['windows'][number]['rule'], string>;
 

@@ -26,6 +26,7 @@ import {
   loadFamily,
 } from '../../../model/architecture/families.js';
 import type { Family, KeyRemark, LargerModel } from '../../../model/architecture/family.js';
+import { partsBeside } from '../../../model/architecture/towers/towers.js';
 import type { JsonObject } from '../../../model/architecture/transformer/config-keys.js';
 import type { QuantizationReading } from '../../../model/quantization/quantization-config.js';
 import {
@@ -72,11 +73,7 @@ export async function asOurDocument(
     if (isOfOtherLibrary(sectioned)) throw otherLibrary(document);
     return sectioned;
   }
-  const { config, path, part } = described(document, family);
-  const reader = await readerOf(config[KIND]);
-  if (reader === undefined) throw await unknownKind(document);
-  const larger = reader.largerModel?.(config);
-  if (larger && !larger.isUnsaid) throw largerModel(document, larger, path);
+  const { config, path, part, reader, larger } = await readingOf(document, family);
   const { settings, remarks } = reader.read(config);
   const own = { family: config[KIND], ...settings, ...(await prefixOfPart(part, settings)) };
   const inFile = new Set(Object.keys(part ? (valueAt(document.value, path) as object) : config));
@@ -90,6 +87,7 @@ export async function asOurDocument(
         )
         .map((remark) => foundOf(remark, document, path, reader)),
       ...leftOutFound(document, part),
+      ...(part ? towersFound(document, part, reader) : []),
       ...notesFound(document, part),
       ...copyFound(document, config),
       ...unsaidFound(document, larger, path),
@@ -112,6 +110,19 @@ function described({ value }: ConfigDocument, family: string | undefined): Descr
   if (family === undefined && isCopy(kind))
     return { config: asOriginal(value, COPIES[kind]), path: [] };
   return { config: family === undefined ? value : { ...value, [KIND]: family }, path: [] };
+}
+
+/** The described part, its reader, and the model around it where that is not described. */
+async function readingOf(document: ConfigDocument, family: string | undefined) {
+  const part = described(document, family);
+  const reader = await readerOf(part.config[KIND]);
+  if (reader === undefined) throw await unknownKind(document);
+  const larger = reader.largerModel?.(part.config);
+  if (larger === undefined || larger.isUnsaid) return { ...part, reader, larger };
+  const whole = await readerOf(larger.family);
+  if (whole === undefined) throw largerModel(document, larger, part.path);
+  const config = { ...part.config, [KIND]: larger.family };
+  return { ...part, config, reader: whole, larger: undefined };
 }
 
 /** A config of a copy with the keys that its code has by default, as one of the original. */
@@ -142,14 +153,34 @@ const placed = (origins: ReadonlyMap<string, PropertyPath>, path: PropertyPath) 
   new Map([...origins].map(([key, place]) => [key, [...path, ...place]] as const));
 
 function leftOutFound(document: ConfigDocument, part: TextPart | undefined): LocatedFinding[] {
-  const [first] = part?.leftOut ?? [];
+  const towers = part && partsBeside(document.value);
+  const sections = towers && 'sections' in towers ? towers.sections : [];
+  const leftOut = (part?.leftOut ?? []).filter((key) => !sections.includes(key));
+  const [first] = leftOut;
   if (part === undefined || first === undefined) return [];
   const path = [first];
+  const why = towers && 'problem' in towers ? `: ${towers.problem}` : '';
   const finding = {
-    message: `${joined(part.leftOut)} ${part.leftOut.length === 1 ? 'is' : 'are'} left out: only the language model of ${part.of} is described (${part.config.model_type})`,
+    message: `${joined(leftOut)} ${leftOut.length === 1 ? 'is' : 'are'} left out: only the language model of ${part.of} is described (${part.config.model_type})${why}`,
     suggestion: 'give the checkpoint in place of its config to count what is left out',
   };
   return [{ severity: 'warning', place: document.place(path, 'key'), path, finding }];
+}
+
+/** A note on the towers of a whole model, and on keys of theirs that have no effect. */
+function towersFound(document: ConfigDocument, part: TextPart, reader: Reader): LocatedFinding[] {
+  const towers = partsBeside(document.value);
+  if (towers === undefined || 'problem' in towers) return [];
+  const [section = KIND] = towers.sections;
+  const path = [Object.hasOwn(document.value, section) ? section : KIND];
+  const finding = {
+    message: `the ${section === 'audio_config' ? 'audio encoder' : 'vision tower'} of ${part.of} is described, not run: its weights are counted, and FLOPs, cache and speed are those of the language model (${part.config.model_type})`,
+    suggestion: 'docs/models.md says what is counted of such a model',
+  };
+  return [
+    { severity: 'warning', place: document.place(path, 'key'), path, finding },
+    ...towers.remarks.map((remark) => foundOf(remark, document, [], reader)),
+  ];
 }
 
 /** Notes on a text part, where it begins. */
@@ -293,9 +324,7 @@ export async function changedHuggingFace(
   sets: readonly string[],
   family?: string,
 ): Promise<ChangedHuggingFace | undefined> {
-  const { config, path: outer } = described(document, family);
-  const reader = await readerOf(config[KIND]);
-  if (reader === undefined) throw await unknownKind(document);
+  const { config, path: outer, reader } = await readingOf(document, family);
   const origins = placed(originsOf(config, reader.read(config).settings, reader), outer);
   const moved = sets.flatMap((text): { path: PropertyPath; value: string }[] => {
     const override = splitOverride(text);

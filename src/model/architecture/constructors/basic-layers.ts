@@ -85,6 +85,13 @@ export function head(
   return tiedTo ? { ...own, weight: tiedTo.weight } : own;
 }
 
+/** Head of a model that has none: a product of no outputs, which no file holds. */
+export const noHead = (from: number): Linear =>
+  linear('no_head', from, 0, { bias: false, component: 'head' });
+
+/** Embedding of a model that reads no token ids: a table of no rows, which no file holds. */
+export const noEmbedding = (hidden: number): Embedding => embedding('no_embedding', 0, hidden);
+
 interface LayerNormOptions {
   /** Parts of the last dimension, each with its row of the weight; one row by default. */
   readonly parts?: number;

@@ -17,6 +17,7 @@ export const marian = defineSeq2SeqDecoder({
   title: 'The decoder of Marian',
   document: seq2SeqDocument('marian', { vocab_size: 58_101 }, scaleSetting(false)),
   className: 'MarianForCausalLM',
+  whole: 'marian-seq2seq',
   huggingFace: {
     more: ownVocabulary,
     limited: {

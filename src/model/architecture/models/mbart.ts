@@ -9,6 +9,7 @@ export const mbart = defineSeq2SeqDecoder({
   title: 'The decoder of mBART',
   document: seq2SeqDocument('mbart', { vocab_size: 50_265 }, scaleSetting(false)),
   className: 'MBartForCausalLM',
+  whole: 'mbart-seq2seq',
   isPreNorm: true,
   embeddingNorm: () => 'sum',
   finalNorm: 'layer_norm',

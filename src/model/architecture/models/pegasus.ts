@@ -12,6 +12,7 @@ export const pegasus = defineSeq2SeqDecoder({
   title: 'The decoder of PEGASUS',
   document: seq2SeqDocument('pegasus', { vocab_size: 50_265 }, scaleSetting(false)),
   className: 'PegasusForCausalLM',
+  whole: 'pegasus-seq2seq',
   isPreNorm: true,
   finalNorm: 'layer_norm',
 });

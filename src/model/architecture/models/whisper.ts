@@ -25,6 +25,7 @@ export const whisper = defineSeq2SeqDecoder({
     'max_target_positions',
   ),
   className: 'WhisperForCausalLM',
+  whole: 'whisper-seq2seq',
   isPreNorm: true,
   finalNorm: 'layer_norm',
   keyBias: false,

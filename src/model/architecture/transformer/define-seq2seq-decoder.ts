@@ -14,6 +14,7 @@ import {
 import type { Family, LargerModel } from '../family.js';
 import type { Layer, Sum } from '../layer.js';
 import {
+  type HarmlessKeys,
   harmless,
   type JsonObject,
   type LimitedKeys,
@@ -100,6 +101,8 @@ interface Seq2SeqDecoder<Schema extends TransformerSchema> {
   readonly document: Document<Schema>;
   /** Class of the decoder in transformers: `BartForCausalLM`. */
   readonly className: string;
+  /** Family of the classes with an encoder. */
+  readonly whole?: string;
   /** Whether no class with an encoder reads the kind. */
   readonly isAlone?: boolean;
   /** Norms before the branches of a block, not behind their sums. */
@@ -129,17 +132,8 @@ interface Shared {
   readonly scale_embedding?: boolean;
 }
 
-/** Keys of the encoder, of training, and of files before transformers 4. */
-const UNREAD = {
-  ...harmless('of the encoder, which is not part of this model', [
-    'encoder_layers',
-    'encoder_ffn_dim',
-    'encoder_attention_heads',
-    'encoder_layerdrop',
-    'num_hidden_layers',
-    'num_attention_heads',
-    'share_encoder_decoder_embeddings',
-  ]),
+/** Keys of training, and of files before transformers 4. */
+export const SEQ2SEQ_UNREAD: HarmlessKeys = {
   ...harmless('used in training only', [
     'dropout',
     'activation_dropout',
@@ -162,10 +156,25 @@ const UNREAD = {
   add_cross_attention: 'the class has this attention in any case',
 };
 
+/** The same, and keys of the encoder. */
+const UNREAD: HarmlessKeys = {
+  ...SEQ2SEQ_UNREAD,
+  ...harmless('of the encoder, which is not part of this model', [
+    'encoder_layers',
+    'encoder_ffn_dim',
+    'encoder_attention_heads',
+    'encoder_layerdrop',
+    'num_hidden_layers',
+    'num_attention_heads',
+    'share_encoder_decoder_embeddings',
+  ]),
+};
+
 /** A decoder whose class is built like that of BART, or of mBART with `isPreNorm`. */
 export function defineSeq2SeqDecoder<Schema extends TransformerSchema>({
   document,
   className,
+  whole,
   isAlone = false,
   isPreNorm = false,
   embeddingNorm = () => 'none',
@@ -183,7 +192,7 @@ export function defineSeq2SeqDecoder<Schema extends TransformerSchema>({
     document,
     huggingFace: {
       ...huggingFace,
-      ...(!isAlone && { largerModel: (config) => encoderDecoderIn(config, className) }),
+      ...(!isAlone && { largerModel: (config) => encoderDecoderIn(config, className, whole) }),
       names: { d_model: ['hidden_size'], ...huggingFace.names },
       reads: ['is_encoder_decoder', ...(huggingFace.reads ?? [])],
       harmless: { ...UNREAD, ...huggingFace.harmless },
@@ -283,11 +292,19 @@ function withCrossAttention(
 export function encoderDecoderIn(
   { architectures, is_encoder_decoder: isWhole }: JsonObject,
   decoder: string,
+  family: string | undefined,
 ): LargerModel | undefined {
   const [named] = Array.isArray(architectures) ? architectures : [];
   if (named !== undefined) {
-    return /ForCausalLM$/.test(String(named)) ? undefined : { name: String(named), decoder };
+    return /ForCausalLM$/.test(String(named))
+      ? undefined
+      : { name: String(named), decoder, family };
   }
   if (isWhole === false) return undefined;
-  return { name: `the encoder-decoder model of ${decoder}`, decoder, isUnsaid: isWhole == null };
+  return {
+    name: `the encoder-decoder model of ${decoder}`,
+    decoder,
+    family,
+    isUnsaid: isWhole == null,
+  };
 }

@@ -31,6 +31,8 @@ export interface Special {
   readonly limited?: LimitedKeys;
   /** See `HuggingFaceReader`. */
   readonly largerModel?: HuggingFaceReader['largerModel'];
+  /** Remarks on the whole file, such as a class that it does not name. */
+  readonly remarks?: (config: JsonObject) => readonly KeyRemark[];
   /** Reader for rotary positions that vary by layer or differ from transformers. */
   readonly rotary?: RotaryReading;
 }
@@ -91,6 +93,7 @@ export function huggingFaceReader(model: z.ZodObject, special: Special = {}): Hu
         remarks: [
           ...keyRemarks(config, useOf),
           ...rotary.remarks(config),
+          ...(special.remarks?.(config) ?? []),
           ...sizeRemarks(settings, model),
         ],
       };

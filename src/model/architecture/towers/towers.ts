@@ -1,0 +1,198 @@
+/**
+ * The parts of a multimodal model beside its language model, from the whole `config.json`. Names, shapes and defaults are
+ * those of the classes of transformers 5.18.
+ */
+import * as z from 'zod';
+import { isRecord } from '../../../base/text/words.js';
+import type { KeyRemark } from '../family.js';
+import type { Component, Layer } from '../layer.js';
+import type { Param } from '../param.js';
+import type { HarmlessKeys, JsonObject } from '../transformer/config-keys.js';
+import { ENCODER_VALUES } from '../transformer/described/define-encoder.js';
+import { huggingFaceReader } from '../transformer/hugging-face.js';
+import { tensorsOf } from '../walk.js';
+import { PROJECTORS, type Projector } from './projectors.js';
+import { TOWERS, type Tower, type TowerKind } from './tower-kinds.js';
+
+/** A part beside a language model. */
+export interface PartBeside {
+  /** Section of the config: `vision_config`. */
+  readonly section: string;
+  readonly component: Extract<Component, 'visionTower' | 'audioTower' | 'projector'>;
+  readonly tensors: readonly Param[];
+}
+
+/** The parts beside a language model, or why they are not described. */
+export type PartsBeside =
+  | {
+      readonly sections: readonly string[];
+      readonly remarks: readonly KeyRemark[];
+      /** @param hidden Width of the language model. */
+      of(hidden: number): readonly PartBeside[];
+    }
+  | { readonly problem: string };
+
+interface Around {
+  readonly section: 'vision_config' | 'audio_config';
+  /** Kind of a tower without a name. */
+  readonly kind: TowerKind;
+  /** Whether the class reads no other kind, and not the name, either. */
+  readonly isFixed?: boolean;
+  readonly prefix: string;
+  /** Values of keys that the section lacks where there is no section. */
+  readonly absent?: JsonObject;
+  readonly projector?: Projector;
+}
+
+const CLIP_LARGE: JsonObject = {
+  hidden_size: 1024,
+  intermediate_size: 4096,
+  num_hidden_layers: 24,
+  num_attention_heads: 16,
+  patch_size: 14,
+  image_size: 336,
+  projection_dim: 768,
+};
+
+const SIGLIP_LARGE: JsonObject = {
+  hidden_size: 1152,
+  intermediate_size: 4304,
+  num_hidden_layers: 26,
+  num_attention_heads: 16,
+  patch_size: 14,
+  image_size: 384,
+  vision_use_head: false,
+};
+
+const images = (
+  kind: TowerKind,
+  prefix: string,
+  more: Partial<Omit<Around, 'section' | 'kind' | 'prefix'>> = {},
+): Around => ({ section: 'vision_config', kind, prefix, ...more });
+
+const TOWER = 'model.vision_tower.';
+const own = { isFixed: true } as const;
+
+/** Classes with towers that are described. */
+const WHOLES: Readonly<Record<string, Around>> = {
+  llava: images('clip_vision_model', TOWER, { absent: CLIP_LARGE, projector: PROJECTORS.llava }),
+  llava_next: images('clip_vision_model', TOWER, {
+    absent: CLIP_LARGE,
+    projector: PROJECTORS.llavaNext,
+  }),
+  llava_onevision: images('siglip_vision_model', TOWER, {
+    absent: SIGLIP_LARGE,
+    projector: PROJECTORS.llavaNext,
+  }),
+  gemma3: images('siglip_vision_model', TOWER, { ...own, projector: PROJECTORS.gemma3 }),
+  paligemma: images('siglip_vision_model', TOWER, {
+    projector: PROJECTORS.paligemma,
+    absent: {
+      hidden_size: 1152,
+      intermediate_size: 4304,
+      num_hidden_layers: 27,
+      num_attention_heads: 16,
+      patch_size: 14,
+      image_size: 224,
+      vision_use_head: false,
+    },
+  }),
+  mistral3: images('pixtral', TOWER, { projector: PROJECTORS.mistral3 }),
+  idefics3: images('idefics3_vision', 'model.vision_model.', {
+    ...own,
+    projector: PROJECTORS.idefics3,
+  }),
+  smolvlm: images('idefics3_vision', 'model.vision_model.', {
+    ...own,
+    projector: PROJECTORS.idefics3,
+  }),
+  internvl: images('internvl_vision', TOWER, { projector: PROJECTORS.internvl }),
+  qwen2_vl: images('qwen2_vl_vision', 'model.visual.', own),
+  qwen2_5_vl: images('qwen2_5_vl_vision', 'model.visual.', own),
+  qwen3_vl: images('qwen3_vl_vision', 'model.visual.', own),
+  qwen3_vl_moe: images('qwen3_vl_vision', 'model.visual.', own),
+  qwen3_5: images('qwen3_5_vision', 'model.visual.', own),
+  qwen3_5_moe: images('qwen3_5_vision', 'model.visual.', own),
+  qwen2_audio: {
+    section: 'audio_config',
+    kind: 'qwen2_audio_encoder',
+    prefix: 'model.audio_tower.',
+    projector: PROJECTORS.qwen2Audio,
+  },
+};
+
+/** Names of the same towers. */
+const SAME: Readonly<Record<string, TowerKind>> = {
+  smolvlm_vision: 'idefics3_vision',
+  idefics3: 'idefics3_vision',
+};
+
+/** The parts beside the language model of a whole config; undefined for a class whose towers are not described. */
+export function partsBeside(whole: JsonObject): PartsBeside | undefined {
+  const around = Object.hasOwn(WHOLES, String(whole.model_type))
+    ? WHOLES[String(whole.model_type)]
+    : undefined;
+  if (around === undefined) return undefined;
+  const given = whole[around.section];
+  const section: JsonObject = isRecord(given) ? given : (around.absent ?? {});
+  const kind = kindOf(around, section);
+  if (kind === undefined) {
+    return { problem: `its kind ${JSON.stringify(section.model_type)} is not described` };
+  }
+  const tower: Tower = TOWERS[kind];
+  const read = readTower(tower, section, around.section);
+  if ('problem' in read) return read;
+  return {
+    sections: [around.section],
+    remarks: isRecord(given) ? read.remarks : [],
+    of(hidden) {
+      const built = tower.build(around.prefix, read.settings, hidden);
+      const projected = [
+        ...(built.projector ?? []),
+        ...(around.projector?.({ whole, hidden, width: built.width }) ?? []),
+      ];
+      return [
+        part(around.section, tower.component, built.layers),
+        ...(projected.length > 0 ? [part(around.section, 'projector', projected)] : []),
+      ];
+    },
+  };
+}
+
+const part = (
+  section: string,
+  component: PartBeside['component'],
+  layers: readonly Layer[],
+): PartBeside => ({ section, component, tensors: layers.flatMap(tensorsOf) });
+
+function kindOf({ kind, isFixed }: Around, { model_type: named }: JsonObject) {
+  if (isFixed || named == null) return kind;
+  const name = String(named);
+  if (Object.hasOwn(SAME, name)) return SAME[name];
+  return Object.hasOwn(TOWERS, name) ? (name as TowerKind) : undefined;
+}
+
+/** Settings of a tower with the defaults of its class. */
+function readTower(
+  { shape, harmless }: Tower,
+  section: JsonObject,
+  key: string,
+):
+  | { readonly problem: string }
+  | { readonly settings: Readonly<Record<string, never>>; readonly remarks: readonly KeyRemark[] } {
+  const model = z.strictObject(shape);
+  const all: HarmlessKeys = { ...ENCODER_VALUES, ...harmless };
+  const { settings, remarks } = huggingFaceReader(model, { harmless: all }).read(section);
+  const { torch_dtype: _, ...sizes } = settings;
+  const found = model.safeParse(sizes);
+  if (!found.success) {
+    const [issue] = found.error.issues;
+    return { problem: `${[key, ...(issue?.path ?? [])].join('.')}: ${issue?.message}` };
+  }
+  return {
+    settings: found.data as Readonly<Record<string, never>>,
+    remarks: remarks
+      .filter(({ path }) => path.length > 0)
+      .map((remark) => ({ ...remark, severity: 'warning', path: [key, ...remark.path] })),
+  };
+}
