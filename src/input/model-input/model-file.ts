@@ -22,7 +22,7 @@ import type { DocumentOf, Family, FamilyDocument } from '../../model/architectur
 import type { LanguageModel } from '../../model/architecture/layer.js';
 import type { Param } from '../../model/architecture/param.js';
 import { LimitError } from '../../model/architecture/param.js';
-import { describedLayer } from '../../model/architecture/walk.js';
+import { describedLayer, memoizedBy } from '../../model/architecture/walk.js';
 import type { Quantization } from '../../model/quantization/quantization-config.js';
 import { storedBits } from '../../model/quantization/stored-weights.js';
 import type { DecidedFamily } from './hugging-face/family-of-keys.js';
@@ -144,7 +144,12 @@ const QUANTIZATION = 'quantization_config';
  * A document with a `model` section, and further facts of a `config.json`. The reader of each kind is loaded only for
  * it.
  */
-async function translated(document: ConfigDocument, as: string | undefined) {
+const translated = memoizedBy(
+  (as: string | undefined) => as,
+  (document: ConfigDocument, as) => translate(document, as),
+);
+
+async function translate(document: ConfigDocument, as: string | undefined) {
   if (isRecord(document.value.model)) {
     const { asSections, withoutSection } = await import('./hugging-face/document-sections.js');
     if (!Object.hasOwn(document.value, QUANTIZATION))

@@ -196,15 +196,10 @@ function insideKernels(blocks: readonly Layer[], setting: ActivationSetting): Pa
 }
 
 /** The fields of a setting that `vectorsFigure` reads, and no others. */
-const vectorsSetting = ({
-  batch,
-  stage,
-  context,
-  bytesPerValue,
-  tensor,
-  sequence,
-}: ActivationSetting) =>
-  [batch, stage?.microBatches, context, bytesPerValue, tensor, sequence].join();
+const vectorsSetting = memoized(
+  ({ batch, stage, context, bytesPerValue, tensor, sequence }: ActivationSetting) =>
+    [batch, stage?.microBatches, context, bytesPerValue, tensor, sequence].join(),
+);
 
 const groupBytes = memoizedBy(vectorsSetting, vectorsFigure);
 
@@ -215,17 +210,14 @@ function vectorsFigure({ part, members }: SavedGroup, setting: ActivationSetting
   const { context, bytes } = inputs({ context: setting.context, bytes: setting.bytesPerValue });
   const named: Record<string, Input> = { ...inputsOf(sequences), context, bytes };
   const groups = new Map<string, { readonly each: Expression; readonly values: ValueCounts }>();
-  const vectors = members.flatMap(({ vectors, layers }) =>
-    vectors.map((each) => (layers === 1 ? each : { ...each, count: layers * each.count })),
-  );
-  for (const { name, size, count, share, bytes: own } of vectors) {
+  const isShared = tensor.value > 1;
+  const include = ({ name, size, count, share, bytes: own }: Vectors, layers: number) => {
     let unique = name;
     for (let number = 2; (named[unique]?.value ?? size) !== size; number++) {
       unique = `${name}_${number}`;
     }
     const input = v({ [unique]: size });
     named[unique] = input;
-    const isShared = tensor.value > 1;
     const byTokens = isShared && share === 'tokens' && setting.sequence === true;
     const byWidth = isShared && share === 'width';
     const key = `${byTokens} ${own}`;
@@ -239,7 +231,10 @@ function vectorsFigure({ part, members }: SavedGroup, setting: ActivationSetting
     groups.set(key, group);
     const values = `${byWidth} ${unique}`;
     const before = group.values.get(values)?.count ?? 0;
-    group.values.set(values, { input, byWidth, count: before + count });
+    group.values.set(values, { input, byWidth, count: before + layers * count });
+  };
+  for (const { vectors, layers } of members) {
+    for (const each of vectors) include(each, layers);
   }
   /** `count` times an input, or each GPU's part of it. */
   const valuesOfGpu = ({ input, byWidth, count }: ValueCount) =>
@@ -406,20 +401,28 @@ interface BlockKind {
 
 /** Most blocks are equal, so each kind is counted once. */
 const kindsOfBlocks = memoized((model: LanguageModel): ReadonlyMap<Layer, BlockKind> => {
-  const hidden = model.hidden;
   const kinds = new Map<string, BlockKind>();
   return new Map(
     model.blocks.map((block) => {
-      const kept = savedOf(primitivesOf(block, hidden));
-      const { attentions, scans } = kernelsOf(block);
-      const states = scans.map(({ inner, state }) => [inner, state]);
-      const key = JSON.stringify([kept, attentions.map(scoresOf), states]);
-      const kind = kinds.get(key) ?? { kept, inside: withoutInput(kept), block };
+      const { key, kind: own } = kindOfBlock(block, model.hidden);
+      const kind = kinds.get(key) ?? own;
       kinds.set(key, kind);
       return [block, kind];
     }),
   );
 });
+
+/** A kind with this block as its example, and a key that all blocks of the kind share. */
+const kindOfBlock = memoizedBy(
+  (hidden: number) => hidden,
+  (block: Layer, hidden): { readonly key: string; readonly kind: BlockKind } => {
+    const kept = savedOf(primitivesOf(block, hidden));
+    const { attentions, scans } = kernelsOf(block);
+    const states = scans.map(({ inner, state }) => [inner, state]);
+    const key = JSON.stringify([kept, attentions.map(scoresOf), states]);
+    return { key, kind: { kept, inside: withoutInput(kept), block } };
+  },
+);
 
 /** One block of each kind. */
 export const unlikeBlocks = (model: LanguageModel): Layer[] =>

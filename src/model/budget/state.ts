@@ -6,9 +6,9 @@ import { sumOf } from '../../base/text/words.js';
 import type { Component, HeadSpan, Layer, Window } from '../architecture/layer.js';
 import { COMPONENTS } from '../architecture/layer.js';
 import { reachOf, sumByWindow } from '../architecture/masks.js';
-import { memoizedBy } from '../architecture/walk.js';
-import { primitivesOf } from '../operations/lower.js';
-import type { IndexScores, Scores } from '../operations/primitive.js';
+import { memoized, memoizedBy } from '../architecture/walk.js';
+import { primitiveParts } from '../operations/lower.js';
+import type { Convolution, IndexScores, Primitive, Scan, Scores } from '../operations/primitive.js';
 import {
   add,
   ceildiv,
@@ -319,7 +319,7 @@ function keptBy(model: Layer, gpus: number): StateSizes {
   let convolutionValues = 0;
   let areBuffers = true;
   const scanned = new Set<Component>();
-  for (const primitive of primitivesOf(model)) {
+  for (const primitive of primitiveParts(model).flatMap(stateful)) {
     if (primitive.kind === 'scan') {
       const values = share(primitive.inner) * primitive.state;
       scanned.add(primitive.component);
@@ -347,6 +347,20 @@ function keptBy(model: Layer, gpus: number): StateSizes {
     scanned: [...scanned],
   };
 }
+
+type Stateful = Scan | Convolution | Scores | IndexScores;
+
+const STATEFUL: ReadonlySet<Primitive['kind']> = new Set<Stateful['kind']>([
+  'scan',
+  'convolution',
+  'scores',
+  'indexScores',
+]);
+
+/** Primitives that keep a state. */
+const stateful = memoized((part: readonly Primitive[]) =>
+  part.filter((each): each is Stateful => STATEFUL.has(each.kind)),
+);
 
 /** A layer with one span, because all its heads share what the cache keeps. */
 const onceByWindow = <Layer extends Pick<Scores, 'spans'>>(layer: Layer): Layer => ({
