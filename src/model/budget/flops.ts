@@ -219,11 +219,34 @@ const groupsOfPart = memoized((operations: readonly Operation[]) =>
   groupBy(operations, ({ component, kind }) => `${component} ${WORK[kind]}`),
 );
 
-/** Weights that each token, or each position of a batch, is multiplied with. */
-const multiplied = memoized((operations: OperationGroup) => {
-  const weights = (rows: 'tokens' | 'positions') =>
-    sumOf(operations, (each) => ('weights' in each && each.rows === rows ? each.weights : 0));
-  return { tokens: weights('tokens'), positions: weights('positions') };
+/** Sums over operations of one component and kind. */
+interface Sums {
+  /** Weights that each token is multiplied with. */
+  readonly tokens: number;
+  /** Weights that each position of a batch is multiplied with. */
+  readonly positions: number;
+  /** Weights of convolutions. */
+  readonly kernels: number;
+  /** State values and channels of scans, by their decays. */
+  readonly scans: ReadonlyMap<Scan['decays'], { readonly values: number; readonly inner: number }>;
+}
+
+const sumsOf = memoized((operations: OperationGroup): Sums => {
+  let [tokens, positions, kernels] = [0, 0, 0];
+  const scans = new Map<Scan['decays'], { values: number; inner: number }>();
+  for (const each of operations) {
+    if (each.kind === 'convolution') kernels += each.channels * each.kernel;
+    else if (each.kind === 'scan') {
+      const sums = scans.get(each.decays) ?? { values: 0, inner: 0 };
+      sums.values += each.inner * each.state;
+      sums.inner += each.inner;
+      scans.set(each.decays, sums);
+    } else if ('weights' in each) {
+      if (each.rows === 'tokens') tokens += each.weights;
+      else positions += each.weights;
+    }
+  }
+  return { tokens, positions, kernels, scans };
 });
 
 function forwardFigure(group: PartedGroup, { batch, context, causal }: ForwardSetting): Figure {
@@ -232,13 +255,11 @@ function forwardFigure(group: PartedGroup, { batch, context, causal }: ForwardSe
   const { label, source } = KINDS[kind];
   const [batches, tokens] = [v({ batch }), v({ context })];
   const base = { label: `${COMPONENTS[component]}: ${label}`, unit: 'FLOP', source } as const;
-  const sum = (of: (operation: Operation) => number) =>
-    sumOf(group, (operations) => sumOf(operations, of));
+  const sum = (of: (sums: Sums) => number) => sumOf(group, (each) => of(sumsOf(each)));
   switch (kind) {
     case 'projection': {
       // Work per position costs the same for any batch.
-      const perToken = sumOf(group, (operations) => multiplied(operations).tokens);
-      const perPosition = sumOf(group, (operations) => multiplied(operations).positions);
+      const [perToken, perPosition] = [sum(({ tokens }) => tokens), sum((all) => all.positions)];
       const ofTokens = v({ weights: perToken });
       if (perPosition === 0) {
         return figure({ ...base, formula: mul(2, batches, tokens, ofTokens) });
@@ -253,20 +274,17 @@ function forwardFigure(group: PartedGroup, { batch, context, causal }: ForwardSe
     case 'scores':
       return figure({ ...base, formula: scoresFormula(group.flat(), batch, context, causal) });
     case 'convolution': {
-      const weights = sum((each) =>
-        each.kind === 'convolution' ? each.channels * each.kernel : 0,
-      );
+      const weights = sum(({ kernels }) => kernels);
       return figure({ ...base, formula: mul(2, batches, tokens, v({ weights })) });
     }
     case 'scan': {
-      const of = (decays: Scan['decays'], size: (scan: Scan) => number) =>
-        sum((each) => (each.kind === 'scan' && each.decays === decays ? size(each) : 0));
       const perToken = SCANS.flatMap(({ decays, suffix, perValue, perChannel }) => {
-        const values = of(decays, ({ inner, state }) => inner * state);
+        const values = sum(({ scans }) => scans.get(decays)?.values ?? 0);
         if (values === 0) return [];
+        const channels = sum(({ scans }) => scans.get(decays)?.inner ?? 0);
         return [
           mul(perValue, v({ [`state_values${suffix}`]: values })),
-          mul(perChannel, v({ [`channels${suffix}`]: of(decays, ({ inner }) => inner) })),
+          mul(perChannel, v({ [`channels${suffix}`]: channels })),
         ];
       });
       return figure({ ...base, formula: mul(batches, tokens, add(...perToken)) });

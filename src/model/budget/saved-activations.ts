@@ -129,7 +129,7 @@ const savedInStage = memoizedBy(
   (model: LanguageModel, { from, to, hasBlocks, hasLogits }) => {
     const ends = savedAtEnds(model);
     return activationGroups([
-      ...(hasBlocks ? keptInBlocks(model, model.blocks.slice(from, to)) : []),
+      ...(hasBlocks ? keptInBlocks(model, { from, to }) : []),
       ...(from === 0 ? ends.beforeBlocks : []),
       ...(to === model.blocks.length ? ends.afterBlocks : []),
       ...(hasLogits ? ends.logits : []),
@@ -144,8 +144,14 @@ function activationGroups(saved: readonly SavedPart[]): readonly SavedGroup[] {
     if (members) members.push(each);
     else groups.set(each.part, [each]);
   }
-  return [...groups].map(([part, members]) => ({ part, members }));
+  return [...groups].map(([part, members]) => {
+    const [first, ...others] = members;
+    // The part of blocks that several models have in common is one group.
+    return first && others.length === 0 ? aloneInGroup(first) : { part, members };
+  });
 }
+
+const aloneInGroup = memoized((only: SavedPart): SavedGroup => ({ part: only.part, members: [only] }));
 
 const savedInTurn = (
   layers: readonly Layer[],
@@ -373,7 +379,7 @@ export function blocksInBackward(
 
 const kindsIn = (model: LanguageModel, setting: ActivationSetting): BlockKind[] => {
   const { from, to } = stageOf(model, setting);
-  const kinds = kindsOfBlocks(model);
+  const kinds = kindsOfBlocks(model.blocks, model.hidden);
   const distinct = new Set(model.blocks.slice(from, to).map((block) => kinds.get(block)));
   return [...distinct].filter((kind) => kind !== undefined);
 };
@@ -400,17 +406,20 @@ interface BlockKind {
 }
 
 /** Most blocks are equal, so each kind is counted once. */
-const kindsOfBlocks = memoized((model: LanguageModel): ReadonlyMap<Layer, BlockKind> => {
-  const kinds = new Map<string, BlockKind>();
-  return new Map(
-    model.blocks.map((block) => {
-      const { key, kind: own } = kindOfBlock(block, model.hidden);
-      const kind = kinds.get(key) ?? own;
-      kinds.set(key, kind);
-      return [block, kind];
-    }),
-  );
-});
+const kindsOfBlocks = memoizedBy(
+  (hidden: number) => hidden,
+  (blocks: readonly Layer[], hidden): ReadonlyMap<Layer, BlockKind> => {
+    const kinds = new Map<string, BlockKind>();
+    return new Map(
+      blocks.map((block) => {
+        const { key, kind: own } = kindOfBlock(block, hidden);
+        const kind = kinds.get(key) ?? own;
+        kinds.set(key, kind);
+        return [block, kind];
+      }),
+    );
+  },
+);
 
 /** A kind with this block as its example, and a key that all blocks of the kind share. */
 const kindOfBlock = memoizedBy(
@@ -426,7 +435,7 @@ const kindOfBlock = memoizedBy(
 
 /** One block of each kind. */
 export const unlikeBlocks = (model: LanguageModel): Layer[] =>
-  [...new Set(kindsOfBlocks(model).values())].map(({ block }) => block);
+  [...new Set(kindsOfBlocks(model.blocks, model.hidden).values())].map(({ block }) => block);
 
 /** Whether blocks keep the same values, kind by kind. */
 export const areAlike = (
@@ -434,15 +443,27 @@ export const areAlike = (
   some: readonly Layer[],
   other: readonly Layer[],
 ): boolean => {
-  const kinds = kindsOfBlocks(model);
+  const kinds = kindsOfBlocks(model.blocks, model.hidden);
   return (
     some.length === other.length &&
     some.every((block, at) => kinds.get(block) === kinds.get(other[at] ?? block))
   );
 };
 
-function keptInBlocks(model: LanguageModel, blocks: readonly Layer[]): SavedPart[] {
-  const kinds = kindsOfBlocks(model);
+const keptInBlocks = (
+  { blocks, hidden }: LanguageModel,
+  { from, to }: Pick<StageRange, 'from' | 'to'>,
+): readonly SavedPart[] =>
+  from === 0 && to === blocks.length
+    ? keptInAll(blocks, hidden)
+    : keptBy(blocks.slice(from, to), kindsOfBlocks(blocks, hidden));
+
+const keptInAll = memoizedBy(
+  (hidden: number) => hidden,
+  (blocks: readonly Layer[], hidden) => keptBy(blocks, kindsOfBlocks(blocks, hidden)),
+);
+
+function keptBy(blocks: readonly Layer[], kinds: ReadonlyMap<Layer, BlockKind>): SavedPart[] {
   const times = new Map<BlockKind, number>();
   for (const block of blocks) {
     const kind = kinds.get(block);

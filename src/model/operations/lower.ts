@@ -4,7 +4,14 @@
  * from it.
  */
 import type { HybridBlock, LanguageModel, Layer } from '../architecture/layer.js';
-import { inputWidth, isProduct, memoized, normWidth, tensorsOf } from '../architecture/walk.js';
+import {
+  inputWidth,
+  isProduct,
+  memoized,
+  memoizedBy,
+  normWidth,
+  tensorsOf,
+} from '../architecture/walk.js';
 import { lowerAltUpBlock, lowerAltUpEnd, lowerPerLayerBranch } from './lower-altup.js';
 import { lowerAttention, lowerIndexer, lowerLatentAttention } from './lower-attention.js';
 import {
@@ -75,8 +82,8 @@ export function primitivesOf(layer: Layer, width?: number): readonly Primitive[]
 }
 
 /**
- * `primitivesOf` a model in parts: those of the layers before its blocks, of each block, and of the layers after. Models
- * can have blocks in common, so folds remember their results for each part.
+ * `primitivesOf` a model in parts: those of the layers before its blocks, of the blocks, and of the layers after. Models
+ * can have their blocks in common, so folds remember their results for each part.
  */
 export const primitiveParts: (layer: Layer) => readonly (readonly Primitive[])[] = memoized(
   (layer) => (layer.kind === 'languageModel' ? partsOf(layer) : [primitivesOf(layer)]),
@@ -324,7 +331,7 @@ function partsOf(model: LanguageModel): (readonly Primitive[])[] {
   const { output } = matmul(head, component);
   return [
     inTurn(embedding, ...embeddingSteps),
-    ...blocks.map((block) => primitivesOf(block, width)),
+    primitivesOfBlocks(blocks, width),
     inTurn(norm, head, ...logitSteps).map((each) =>
       each.layer === head.name
         ? { ...each, cuts: byRows(each.params, each.layer, vocabularyRun(output)) }
@@ -332,6 +339,11 @@ function partsOf(model: LanguageModel): (readonly Primitive[])[] {
     ),
   ];
 }
+
+const primitivesOfBlocks = memoizedBy(
+  (width: number) => width,
+  (blocks: readonly Layer[], width) => blocks.flatMap((block) => primitivesOf(block, width)),
+);
 
 const PER_BATCH = 'positions of a batch';
 
