@@ -205,13 +205,18 @@ const asError = (problem: Problem): Problem => ({ ...problem, severity: 'error' 
 /** Whether a problem comes from a family's schema and another family's name. */
 const isFamily = ({ path }: Problem) => path === 'model.family';
 
+let familyOfKeys: DecideFamily | undefined;
+
+type DecideFamily = (document: ConfigDocument) => Promise<DecidedFamily>;
+
 /** The family of a document. For an unknown name, the most likely one, so that the rest is checked too. */
 async function familyOf(
   document: ConfigDocument,
 ): Promise<DecidedFamily & { readonly problem?: Problem }> {
   const section = document.value.model;
   if (!isRecord(section) || !Object.hasOwn(section, 'family')) {
-    const { familyOfKeys } = await import('./hugging-face/family-of-keys.js');
+    // A sweep asks for thousands of models, and each `import()` takes as long as checking a document.
+    familyOfKeys ??= (await import('./hugging-face/family-of-keys.js')).familyOfKeys;
     return familyOfKeys(document);
   }
   const named = section.family;
