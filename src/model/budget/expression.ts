@@ -164,7 +164,8 @@ export const exp = (value: Operand): Expression => call('exp', [value]);
 export function doubleOf(expression: Expression, isExact: boolean, whole = expression): number {
   const { kind, operands, signs } = expression;
   if (kind === 'input' || kind === 'constant') {
-    const value = Number(expression.value);
+    const { value: given } = expression;
+    const value = typeof given === 'number' ? given : Number(given);
     return isExact && !Number.isSafeInteger(value) ? Number.NaN : value;
   }
   if (kind === 'call') return callOf(expression, isExact, whole);

@@ -151,7 +151,9 @@ function activationGroups(saved: readonly SavedPart[]): readonly SavedGroup[] {
   });
 }
 
-const aloneInGroup = memoized((only: SavedPart): SavedGroup => ({ part: only.part, members: [only] }));
+const aloneInGroup = memoized(
+  (only: SavedPart): SavedGroup => ({ part: only.part, members: [only] }),
+);
 
 const savedInTurn = (
   layers: readonly Layer[],
