@@ -5,6 +5,12 @@
 import type { LanguageModel } from '../layer.js';
 import { sumOfTensors } from '../walk.js';
 
+/** Settings of a model, of which all but `vocab_size` decide the blocks. */
+export interface BlockSettings {
+  readonly family: string;
+  readonly vocab_size: number;
+}
+
 /** Blocks, and the layers that they share. */
 type Blocks = Pick<LanguageModel, 'blocks' | 'shared'>;
 
@@ -17,10 +23,9 @@ let held = 0;
 
 /**
  * The blocks of a config, built unless those of the same settings are known.
- * @param settings The config; all its keys but `vocab_size` decide the blocks.
  */
 export function rememberedBlocks<Found extends Blocks>(
-  { vocab_size: _, ...settings }: { readonly family: string; readonly vocab_size: number },
+  { vocab_size: _, ...settings }: BlockSettings,
   build: () => Found,
 ): Found {
   const key = JSON.stringify(settings);
