@@ -570,10 +570,11 @@ const isNumber = (value: unknown) => typeof value === 'number' || typeof value =
 /** Lowest value of each cost in which the models differ. */
 function leastOf(rows: readonly DocumentRow[]): ComparisonTable['least'] {
   const found = COLUMN_NAMES.flatMap((name) => {
-    const [first, ...others] = rows.flatMap(({ figures }) => figures?.[name] ?? []);
-    const isCost = COLUMNS[name].isCost && others.some((value) => value !== first);
-    if (first === undefined || !isCost) return [];
-    return [[name, others.reduce((a, b) => (b < a ? b : a), first)] as const];
+    if (!COLUMNS[name].isCost) return [];
+    const values = rows.flatMap(({ figures }) => figures?.[name] ?? []);
+    const [first] = values;
+    if (first === undefined || values.every((value) => value === first)) return [];
+    return [[name, values.reduce((a, b) => (b < a ? b : a))] as const];
   });
   return Object.fromEntries(found);
 }

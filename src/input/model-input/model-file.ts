@@ -23,7 +23,7 @@ import type { LanguageModel } from '../../model/architecture/layer.js';
 import type { Param } from '../../model/architecture/param.js';
 import { LimitError } from '../../model/architecture/param.js';
 import type { PartBeside } from '../../model/architecture/towers/towers.js';
-import { describedLayer } from '../../model/architecture/walk.js';
+import { describedLayer, memoizedBy } from '../../model/architecture/walk.js';
 import type { Quantization } from '../../model/quantization/quantization-config.js';
 import { storedBits } from '../../model/quantization/stored-weights.js';
 import type { DecidedFamily } from './hugging-face/family-of-keys.js';
@@ -157,7 +157,12 @@ const QUANTIZATION = 'quantization_config';
  * A document with a `model` section, and further facts of a `config.json`. The reader of each kind is loaded only for
  * it.
  */
-async function translated(document: ConfigDocument, as: string | undefined) {
+const translated = memoizedBy(
+  (as: string | undefined) => as,
+  (document: ConfigDocument, as) => translate(document, as),
+);
+
+async function translate(document: ConfigDocument, as: string | undefined) {
   if (isRecord(document.value.model)) {
     const { asSections, withoutSection } = await import('./hugging-face/document-sections.js');
     if (!Object.hasOwn(document.value, QUANTIZATION))
@@ -213,13 +218,18 @@ const asError = (problem: Problem): Problem => ({ ...problem, severity: 'error' 
 /** Whether a problem comes from a family's schema and another family's name. */
 const isFamily = ({ path }: Problem) => path === 'model.family';
 
+let familyOfKeys: DecideFamily | undefined;
+
+type DecideFamily = (document: ConfigDocument) => Promise<DecidedFamily>;
+
 /** The family of a document. For an unknown name, the most likely one, so that the rest is checked too. */
 async function familyOf(
   document: ConfigDocument,
 ): Promise<DecidedFamily & { readonly problem?: Problem }> {
   const section = document.value.model;
   if (!isRecord(section) || !Object.hasOwn(section, 'family')) {
-    const { familyOfKeys } = await import('./hugging-face/family-of-keys.js');
+    // A sweep asks for thousands of models, and each `import()` takes as long as checking a document.
+    familyOfKeys ??= (await import('./hugging-face/family-of-keys.js')).familyOfKeys;
     return familyOfKeys(document);
   }
   const named = section.family;

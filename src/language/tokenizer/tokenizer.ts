@@ -8,6 +8,7 @@ import { readText } from '../../base/files/read-file.js';
 import { TimeLimit, TimeLimitExceeded } from '../../base/files/time-limit.js';
 import { setting } from '../../base/text/setting.js';
 import { parseTokenizer } from './parse.js';
+import { rememberWords } from './remembered-words.js';
 
 /** Maximum bytes of a tokenizer.json. The largest in use have 250,000 tokens in 35 MB. */
 const MAX_TOKENIZER_BYTES = 100_000_000;
@@ -76,6 +77,7 @@ export class TextTokenizer {
     const run = runnerFor(file, json.length, options.limit);
     const own = options.isPlain ? { ...content, post_processor: null, decoder: null } : content;
     const tokenizer = run(0, () => new Tokenizer(own, options.config ?? {}));
+    rememberWords(tokenizer);
     return new TextTokenizer(file, vocabulary, tokenizer, checkText, options, run);
   }
 

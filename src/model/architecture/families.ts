@@ -238,6 +238,9 @@ export function isFamilyName(name: unknown): name is FamilyName {
   return typeof name === 'string' && Object.hasOwn(FAMILIES, name);
 }
 
+/** Families as they are loaded: each further `import()` of one takes as long as checking a document. */
+const loading = new Map<FamilyName, Promise<Family>>();
+
 /** @throws UserError for an unknown family; names from JavaScript are unchecked. */
 export async function loadFamily(name: FamilyName): Promise<Family> {
   if (!isFamilyName(name)) {
@@ -246,5 +249,7 @@ export async function loadFamily(name: FamilyName): Promise<Family> {
       `write one of ${FAMILY_NAMES.join(', ')}`,
     );
   }
-  return FAMILIES[name]();
+  const family = loading.get(name) ?? FAMILIES[name]();
+  loading.set(name, family);
+  return family;
 }

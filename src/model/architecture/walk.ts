@@ -211,10 +211,16 @@ function unreadIn(layer: Layer): readonly Param[] {
 
 /** The first layer that no engine runs, if there is one. */
 export const describedLayer = memoized((model: LanguageModel): Described | undefined => {
-  const found = [...model.blocks, model]
-    .flatMap(walkCounted)
-    .find(({ layer }) => layer.kind === 'described')?.layer;
-  return found?.kind === 'described' ? found : undefined;
+  for (const layer of [...model.blocks, model]) {
+    const found = describedIn(layer);
+    if (found) return found;
+  }
+  return undefined;
+});
+
+const describedIn = memoized((layer: Layer): Described | undefined => {
+  for (const { layer: each } of walkCounted(layer)) if (each.kind === 'described') return each;
+  return undefined;
 });
 
 /** Tensors of a layer itself, without those of its children. */

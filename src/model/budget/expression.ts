@@ -77,6 +77,11 @@ function chain(kind: 'sum' | 'product', sign: Sign, terms: readonly Operand[]): 
   const joins = sign === '+' || sign === '*';
   const [only] = terms;
   if (terms.length === 1 && only !== undefined) return expressionOf(only);
+  // Most chains hold no other of their kind, so they need no flattening.
+  if (terms.length > 1 && !terms.some((each) => isOfKind(each, kind))) {
+    const signs = equalSigns(sign, terms.length);
+    return { kind, name: '', value: 0, operands: terms.map(expressionOf), signs };
+  }
   const operands: Expression[] = [];
   const signs: Sign[] = [];
   for (const each of terms) {
@@ -94,6 +99,25 @@ function chain(kind: 'sum' | 'product', sign: Sign, terms: readonly Operand[]): 
   const [first] = operands;
   if (first === undefined) throw new Error(`a ${kind} needs an operand`);
   return operands.length === 1 ? first : { kind, name: '', value: 0, operands, signs };
+}
+
+const isOfKind = (operand: Operand, kind: Expression['kind']) =>
+  typeof operand !== 'number' && operand.kind === kind;
+
+/** Lists of one sign, by the sign and their length: searches make millions of them. */
+const SIGNS: Readonly<Record<Sign, (readonly Sign[] | undefined)[]>> = {
+  '+': [],
+  '-': [],
+  '*': [],
+  '/': [],
+};
+
+function equalSigns(sign: Sign, length: number): readonly Sign[] {
+  const known = SIGNS[sign][length];
+  if (known) return known;
+  const signs = Array.from({ length }, () => sign);
+  SIGNS[sign][length] = signs;
+  return signs;
 }
 
 /** a + b + …; 0 without terms. */
@@ -140,7 +164,8 @@ export const exp = (value: Operand): Expression => call('exp', [value]);
 export function doubleOf(expression: Expression, isExact: boolean, whole = expression): number {
   const { kind, operands, signs } = expression;
   if (kind === 'input' || kind === 'constant') {
-    const value = Number(expression.value);
+    const { value: given } = expression;
+    const value = typeof given === 'number' ? given : Number(given);
     return isExact && !Number.isSafeInteger(value) ? Number.NaN : value;
   }
   if (kind === 'call') return callOf(expression, isExact, whole);

@@ -3,12 +3,12 @@
  * exceed 2^53 − 1 and stay exact.
  */
 
-import { sumOf } from '../../base/text/words.js';
+import { groupBy, sumOf } from '../../base/text/words.js';
 import type { Component, Layer, Window } from '../architecture/layer.js';
 import { COMPONENTS } from '../architecture/layer.js';
 import { reachOf, sumByWindow, visiblePairs, windowKey } from '../architecture/masks.js';
-import { memoized } from '../architecture/walk.js';
-import { primitivesOf } from '../operations/lower.js';
+import { memoized, memoizedBy } from '../architecture/walk.js';
+import { primitiveParts, primitivesOf } from '../operations/lower.js';
 import type { IndexScores, Primitive, Scan, Scores } from '../operations/primitive.js';
 import {
   add,
@@ -164,15 +164,24 @@ export const operationsIn = memoized((work: Work): readonly Operation[] =>
   'kind' in work ? primitivesOf(work).filter(isOperation) : work,
 );
 
-/** Counts one forward pass over batch × context tokens. */
-export function forwardFlopsOf(work: Work, setting: ForwardSetting): ForwardBudget {
-  const parts = operationGroups(work).map((operations): ComponentFlops => {
-    const { component, kind } = operations[0];
-    return { component, kind: WORK[kind], flops: forwardFigure(operations, setting) };
-  });
-  const products = parts.filter(({ kind }) => kind === 'projection' || kind === 'scores');
-  return { parts, total: partsTotal('forward pass', parts), macs: macs(products) };
-}
+/** `operationsIn` in the parts of a model, whose blocks other models can have too. */
+const operationParts = (work: Work): readonly (readonly Operation[])[] =>
+  'kind' in work ? primitiveParts(work).map(operationsOfPart) : [work];
+
+const operationsOfPart = memoized((part: readonly Primitive[]) => part.filter(isOperation));
+
+/** Counts one forward pass over batch × context tokens. A training step and decoding count it again. */
+export const forwardFlopsOf: (work: Work, setting: ForwardSetting) => ForwardBudget = memoizedBy(
+  ({ batch, context, causal }: ForwardSetting) => `${batch} ${context} ${causal}`,
+  (work, setting) => {
+    const parts = operationGroups(work).map((group): ComponentFlops => {
+      const { component, kind } = group[0][0];
+      return { component, kind: WORK[kind], flops: forwardFigure(group, setting) };
+    });
+    const products = parts.filter(({ kind }) => kind === 'projection' || kind === 'scores');
+    return { parts, total: partsTotal('forward pass', parts), macs: macs(products) };
+  },
+);
 
 /** Counts one training step over batch × context tokens. */
 export function trainingFlopsOf(work: Work, setting: TrainingFlopsSetting): TrainingFlopsBudget {
@@ -190,36 +199,67 @@ const partsTotal = (label: string, parts: readonly ComponentFlops[]) =>
 
 type OperationGroup = readonly [Operation, ...Operation[]];
 
-const operationGroups = memoized((work: Work) => groupedOperations(operationsIn(work)));
+/** Operations of one component and kind, part by part. */
+type PartedGroup = readonly [OperationGroup, ...OperationGroup[]];
 
 /** Groups operations by component and kind, in order of first appearance. */
-function groupedOperations(operations: readonly Operation[]): OperationGroup[] {
-  const groups = new Map<string, [Operation, ...Operation[]]>();
-  for (const operation of operations) {
-    const key = `${operation.component} ${WORK[operation.kind]}`;
-    const group = groups.get(key);
-    if (group) group.push(operation);
-    else groups.set(key, [operation]);
+const operationGroups = memoized((work: Work): readonly PartedGroup[] => {
+  const groups = new Map<string, [OperationGroup, ...OperationGroup[]]>();
+  for (const part of operationParts(work)) {
+    for (const [key, operations] of groupsOfPart(part)) {
+      const group = groups.get(key);
+      if (group) group.push(operations);
+      else groups.set(key, [operations]);
+    }
   }
   return [...groups.values()];
+});
+
+const groupsOfPart = memoized((operations: readonly Operation[]) =>
+  groupBy(operations, ({ component, kind }) => `${component} ${WORK[kind]}`),
+);
+
+/** Sums over operations of one component and kind. */
+interface Sums {
+  /** Weights that each token is multiplied with. */
+  readonly tokens: number;
+  /** Weights that each position of a batch is multiplied with. */
+  readonly positions: number;
+  /** Weights of convolutions. */
+  readonly kernels: number;
+  /** State values and channels of scans, by their decays. */
+  readonly scans: ReadonlyMap<Scan['decays'], { readonly values: number; readonly inner: number }>;
 }
 
-function forwardFigure(
-  operations: OperationGroup,
-  { batch, context, causal }: ForwardSetting,
-): Figure {
-  const { component } = operations[0];
-  const kind = WORK[operations[0].kind];
+const sumsOf = memoized((operations: OperationGroup): Sums => {
+  let [tokens, positions, kernels] = [0, 0, 0];
+  const scans = new Map<Scan['decays'], { values: number; inner: number }>();
+  for (const each of operations) {
+    if (each.kind === 'convolution') kernels += each.channels * each.kernel;
+    else if (each.kind === 'scan') {
+      const sums = scans.get(each.decays) ?? { values: 0, inner: 0 };
+      sums.values += each.inner * each.state;
+      sums.inner += each.inner;
+      scans.set(each.decays, sums);
+    } else if ('weights' in each) {
+      if (each.rows === 'tokens') tokens += each.weights;
+      else positions += each.weights;
+    }
+  }
+  return { tokens, positions, kernels, scans };
+});
+
+function forwardFigure(group: PartedGroup, { batch, context, causal }: ForwardSetting): Figure {
+  const { component } = group[0][0];
+  const kind = WORK[group[0][0].kind];
   const { label, source } = KINDS[kind];
   const [batches, tokens] = [v({ batch }), v({ context })];
   const base = { label: `${COMPONENTS[component]}: ${label}`, unit: 'FLOP', source } as const;
-  const sum = (of: (operation: Operation) => number) => sumOf(operations, of);
+  const sum = (of: (sums: Sums) => number) => sumOf(group, (each) => of(sumsOf(each)));
   switch (kind) {
     case 'projection': {
-      const weights = (rows: 'tokens' | 'positions') =>
-        sum((each) => ('weights' in each && each.rows === rows ? each.weights : 0));
       // Work per position costs the same for any batch.
-      const [perToken, perPosition] = [weights('tokens'), weights('positions')];
+      const [perToken, perPosition] = [sum(({ tokens }) => tokens), sum((all) => all.positions)];
       const ofTokens = v({ weights: perToken });
       if (perPosition === 0) {
         return figure({ ...base, formula: mul(2, batches, tokens, ofTokens) });
@@ -232,22 +272,19 @@ function forwardFigure(
       });
     }
     case 'scores':
-      return figure({ ...base, formula: scoresFormula(operations, batch, context, causal) });
+      return figure({ ...base, formula: scoresFormula(group.flat(), batch, context, causal) });
     case 'convolution': {
-      const weights = sum((each) =>
-        each.kind === 'convolution' ? each.channels * each.kernel : 0,
-      );
+      const weights = sum(({ kernels }) => kernels);
       return figure({ ...base, formula: mul(2, batches, tokens, v({ weights })) });
     }
     case 'scan': {
-      const of = (decays: Scan['decays'], size: (scan: Scan) => number) =>
-        sum((each) => (each.kind === 'scan' && each.decays === decays ? size(each) : 0));
       const perToken = SCANS.flatMap(({ decays, suffix, perValue, perChannel }) => {
-        const values = of(decays, ({ inner, state }) => inner * state);
+        const values = sum(({ scans }) => scans.get(decays)?.values ?? 0);
         if (values === 0) return [];
+        const channels = sum(({ scans }) => scans.get(decays)?.inner ?? 0);
         return [
           mul(perValue, v({ [`state_values${suffix}`]: values })),
-          mul(perChannel, v({ [`channels${suffix}`]: of(decays, ({ inner }) => inner) })),
+          mul(perChannel, v({ [`channels${suffix}`]: channels })),
         ];
       });
       return figure({ ...base, formula: mul(batches, tokens, add(...perToken)) });
@@ -257,7 +294,7 @@ function forwardFigure(
 
 /** One MAC per pair for each value of a query and of v; heads with the same window together. */
 function scoresFormula(
-  operations: OperationGroup,
+  operations: readonly Operation[],
   batch: number,
   context: number,
   causal: boolean,

@@ -1,5 +1,6 @@
-import { sumOf } from '../../base/text/words.js';
+import { groupBy, sumOf } from '../../base/text/words.js';
 import { COMPONENTS, type Component, type Layer } from '../architecture/layer.js';
+import type { Param } from '../architecture/param.js';
 import {
   computingExperts,
   countedTensors,
@@ -10,7 +11,7 @@ import {
   type Routed,
   walkCounted,
 } from '../architecture/walk.js';
-import { add, div, type Expression, mul, sub, v } from './expression.js';
+import { add, div, type Expression, inputNamed, mul, sub, v } from './expression.js';
 import { type Figure, figure } from './figure.js';
 
 /** Exact counts of stored values, each storage once. */
@@ -90,15 +91,20 @@ export const bodyIn = ({ byComponent }: Pick<ParameterBudget, 'byComponent'>): n
 /** Parameters of a model, summed from its tensors. */
 export function parameterFigures(layer: Layer): ParameterFigures {
   const owned = countedTensors(layer);
-  const parameters = owned.filter(({ tensor }) => tensor.role === 'parameter');
-  const components = COMPONENT_NAMES.map((component) => ({
-    component,
-    parameters: elementsFigure(
-      COMPONENTS[component],
-      'parameters',
-      parameters.filter((each) => each.component === component),
-    ),
-  })).filter(({ parameters: { value } }) => value > 0);
+  const parameters = groupBy(
+    owned.filter(({ tensor }) => tensor.role === 'parameter'),
+    ({ component }) => component,
+  );
+  const components = COMPONENT_NAMES.filter((component) => parameters.has(component))
+    .map((component) => ({
+      component,
+      parameters: elementsFigure(
+        COMPONENTS[component],
+        'parameters',
+        parameters.get(component) ?? [],
+      ),
+    }))
+    .filter(({ parameters: { value } }) => value > 0);
   const sums = componentSums(
     Object.fromEntries(
       components.map(({ component, parameters: { value } }) => [component, Number(value)]),
@@ -257,31 +263,51 @@ export function elementsFigure(
 ): Figure {
   const kinds = new Map<string, { pattern: string; elements: number; copies: number }>();
   for (const { tensor, count } of owned) {
-    const pattern = layerPattern(tensor.name);
-    const key = `${pattern} ${tensor.elements}`;
+    const { pattern, key } = kindOf(tensor);
     const kind = kinds.get(key);
     if (kind) kind.copies += count;
     else kinds.set(key, { pattern, elements: tensor.elements, copies: count });
   }
-  const names = new Set<string>();
   const terms: Expression[] = [];
-  const sources: string[] = [];
-  for (const { pattern, elements, copies } of kinds.values()) {
-    const name = freeName(pattern, names);
-    names.add(name);
-    const input = v({ [name]: elements });
+  const sources = [...kinds.values()].map(({ pattern }) => pattern);
+  const names = freeNames(sources);
+  for (const { elements, copies } of kinds.values()) {
+    const input = inputNamed(names[terms.length] ?? '', elements);
     terms.push(copies > 1 ? mul(copies, input) : input);
-    sources.push(pattern);
   }
   const source = sources.length > 0 ? `tensors ${sources.join(', ')}` : 'no such tensors';
   return figure({ label, unit, formula: add(...terms), source });
 }
+
+/** Pattern of a tensor's name, and a key that equal tensors of several layers share. */
+const kindOf = memoized((tensor: Param) => {
+  const pattern = layerPattern(tensor.name);
+  return { pattern, key: `${pattern} ${tensor.elements}` };
+});
 
 /** `layers.*.mamba.D` for `layers.0.mamba.D`: shared by all layers, and by all experts of a layer. */
 export function layerPattern(name: string): string {
   const pattern = name.replace(/\.\d+\./, '.*.');
   // This runs for every tensor of a model, and few belong to experts.
   return pattern.includes('experts.') ? pattern.replace(/\bexperts\.\d+\./, 'experts.*.') : pattern;
+}
+
+const knownNames = new Map<string, readonly string[]>();
+
+/** Lists of names that are remembered at once. */
+const MOST_NAMES = 1000;
+
+/** Input names for tensors, remembered: a sweep asks for those of the same tensors thousands of times. */
+function freeNames(patterns: readonly string[]): readonly string[] {
+  const key = patterns.join('\n');
+  const known = knownNames.get(key);
+  if (known) return known;
+  const names = new Set<string>();
+  for (const pattern of patterns) names.add(freeName(pattern, names));
+  if (knownNames.size >= MOST_NAMES) knownNames.clear();
+  const list = [...names];
+  knownNames.set(key, list);
+  return list;
 }
 
 /** Input name for a tensor: the shortest unique tail of its path. */

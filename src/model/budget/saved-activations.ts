@@ -129,7 +129,7 @@ const savedInStage = memoizedBy(
   (model: LanguageModel, { from, to, hasBlocks, hasLogits }) => {
     const ends = savedAtEnds(model);
     return activationGroups([
-      ...(hasBlocks ? keptInBlocks(model, model.blocks.slice(from, to)) : []),
+      ...(hasBlocks ? keptInBlocks(model, { from, to }) : []),
       ...(from === 0 ? ends.beforeBlocks : []),
       ...(to === model.blocks.length ? ends.afterBlocks : []),
       ...(hasLogits ? ends.logits : []),
@@ -144,8 +144,16 @@ function activationGroups(saved: readonly SavedPart[]): readonly SavedGroup[] {
     if (members) members.push(each);
     else groups.set(each.part, [each]);
   }
-  return [...groups].map(([part, members]) => ({ part, members }));
+  return [...groups].map(([part, members]) => {
+    const [first, ...others] = members;
+    // The part of blocks that several models have in common is one group.
+    return first && others.length === 0 ? aloneInGroup(first) : { part, members };
+  });
 }
+
+const aloneInGroup = memoized(
+  (only: SavedPart): SavedGroup => ({ part: only.part, members: [only] }),
+);
 
 const savedInTurn = (
   layers: readonly Layer[],
@@ -196,15 +204,10 @@ function insideKernels(blocks: readonly Layer[], setting: ActivationSetting): Pa
 }
 
 /** The fields of a setting that `vectorsFigure` reads, and no others. */
-const vectorsSetting = ({
-  batch,
-  stage,
-  context,
-  bytesPerValue,
-  tensor,
-  sequence,
-}: ActivationSetting) =>
-  [batch, stage?.microBatches, context, bytesPerValue, tensor, sequence].join();
+const vectorsSetting = memoized(
+  ({ batch, stage, context, bytesPerValue, tensor, sequence }: ActivationSetting) =>
+    [batch, stage?.microBatches, context, bytesPerValue, tensor, sequence].join(),
+);
 
 const groupBytes = memoizedBy(vectorsSetting, vectorsFigure);
 
@@ -215,17 +218,14 @@ function vectorsFigure({ part, members }: SavedGroup, setting: ActivationSetting
   const { context, bytes } = inputs({ context: setting.context, bytes: setting.bytesPerValue });
   const named: Record<string, Input> = { ...inputsOf(sequences), context, bytes };
   const groups = new Map<string, { readonly each: Expression; readonly values: ValueCounts }>();
-  const vectors = members.flatMap(({ vectors, layers }) =>
-    vectors.map((each) => (layers === 1 ? each : { ...each, count: layers * each.count })),
-  );
-  for (const { name, size, count, share, bytes: own } of vectors) {
+  const isShared = tensor.value > 1;
+  const include = ({ name, size, count, share, bytes: own }: Vectors, layers: number) => {
     let unique = name;
     for (let number = 2; (named[unique]?.value ?? size) !== size; number++) {
       unique = `${name}_${number}`;
     }
     const input = v({ [unique]: size });
     named[unique] = input;
-    const isShared = tensor.value > 1;
     const byTokens = isShared && share === 'tokens' && setting.sequence === true;
     const byWidth = isShared && share === 'width';
     const key = `${byTokens} ${own}`;
@@ -239,7 +239,10 @@ function vectorsFigure({ part, members }: SavedGroup, setting: ActivationSetting
     groups.set(key, group);
     const values = `${byWidth} ${unique}`;
     const before = group.values.get(values)?.count ?? 0;
-    group.values.set(values, { input, byWidth, count: before + count });
+    group.values.set(values, { input, byWidth, count: before + layers * count });
+  };
+  for (const { vectors, layers } of members) {
+    for (const each of vectors) include(each, layers);
   }
   /** `count` times an input, or each GPU's part of it. */
   const valuesOfGpu = ({ input, byWidth, count }: ValueCount) =>
@@ -378,7 +381,7 @@ export function blocksInBackward(
 
 const kindsIn = (model: LanguageModel, setting: ActivationSetting): BlockKind[] => {
   const { from, to } = stageOf(model, setting);
-  const kinds = kindsOfBlocks(model);
+  const kinds = kindsOfBlocks(model.blocks, model.hidden);
   const distinct = new Set(model.blocks.slice(from, to).map((block) => kinds.get(block)));
   return [...distinct].filter((kind) => kind !== undefined);
 };
@@ -405,25 +408,36 @@ interface BlockKind {
 }
 
 /** Most blocks are equal, so each kind is counted once. */
-const kindsOfBlocks = memoized((model: LanguageModel): ReadonlyMap<Layer, BlockKind> => {
-  const hidden = model.hidden;
-  const kinds = new Map<string, BlockKind>();
-  return new Map(
-    model.blocks.map((block) => {
-      const kept = savedOf(primitivesOf(block, hidden));
-      const { attentions, scans } = kernelsOf(block);
-      const states = scans.map(({ inner, state }) => [inner, state]);
-      const key = JSON.stringify([kept, attentions.map(scoresOf), states]);
-      const kind = kinds.get(key) ?? { kept, inside: withoutInput(kept), block };
-      kinds.set(key, kind);
-      return [block, kind];
-    }),
-  );
-});
+const kindsOfBlocks = memoizedBy(
+  (hidden: number) => hidden,
+  (blocks: readonly Layer[], hidden): ReadonlyMap<Layer, BlockKind> => {
+    const kinds = new Map<string, BlockKind>();
+    return new Map(
+      blocks.map((block) => {
+        const { key, kind: own } = kindOfBlock(block, hidden);
+        const kind = kinds.get(key) ?? own;
+        kinds.set(key, kind);
+        return [block, kind];
+      }),
+    );
+  },
+);
+
+/** A kind with this block as its example, and a key that all blocks of the kind share. */
+const kindOfBlock = memoizedBy(
+  (hidden: number) => hidden,
+  (block: Layer, hidden): { readonly key: string; readonly kind: BlockKind } => {
+    const kept = savedOf(primitivesOf(block, hidden));
+    const { attentions, scans } = kernelsOf(block);
+    const states = scans.map(({ inner, state }) => [inner, state]);
+    const key = JSON.stringify([kept, attentions.map(scoresOf), states]);
+    return { key, kind: { kept, inside: withoutInput(kept), block } };
+  },
+);
 
 /** One block of each kind. */
 export const unlikeBlocks = (model: LanguageModel): Layer[] =>
-  [...new Set(kindsOfBlocks(model).values())].map(({ block }) => block);
+  [...new Set(kindsOfBlocks(model.blocks, model.hidden).values())].map(({ block }) => block);
 
 /** Whether blocks keep the same values, kind by kind. */
 export const areAlike = (
@@ -431,15 +445,27 @@ export const areAlike = (
   some: readonly Layer[],
   other: readonly Layer[],
 ): boolean => {
-  const kinds = kindsOfBlocks(model);
+  const kinds = kindsOfBlocks(model.blocks, model.hidden);
   return (
     some.length === other.length &&
     some.every((block, at) => kinds.get(block) === kinds.get(other[at] ?? block))
   );
 };
 
-function keptInBlocks(model: LanguageModel, blocks: readonly Layer[]): SavedPart[] {
-  const kinds = kindsOfBlocks(model);
+const keptInBlocks = (
+  { blocks, hidden }: LanguageModel,
+  { from, to }: Pick<StageRange, 'from' | 'to'>,
+): readonly SavedPart[] =>
+  from === 0 && to === blocks.length
+    ? keptInAll(blocks, hidden)
+    : keptBy(blocks.slice(from, to), kindsOfBlocks(blocks, hidden));
+
+const keptInAll = memoizedBy(
+  (hidden: number) => hidden,
+  (blocks: readonly Layer[], hidden) => keptBy(blocks, kindsOfBlocks(blocks, hidden)),
+);
+
+function keptBy(blocks: readonly Layer[], kinds: ReadonlyMap<Layer, BlockKind>): SavedPart[] {
   const times = new Map<BlockKind, number>();
   for (const block of blocks) {
     const kind = kinds.get(block);

@@ -6,9 +6,9 @@ import { sumOf } from '../../base/text/words.js';
 import type { Component, HeadSpan, Layer, Window } from '../architecture/layer.js';
 import { COMPONENTS } from '../architecture/layer.js';
 import { reachOf, sumByWindow } from '../architecture/masks.js';
-import { memoizedBy } from '../architecture/walk.js';
-import { primitivesOf } from '../operations/lower.js';
-import type { IndexScores, Scores } from '../operations/primitive.js';
+import { memoized, memoizedBy } from '../architecture/walk.js';
+import { primitiveParts } from '../operations/lower.js';
+import type { Convolution, IndexScores, Primitive, Scan, Scores } from '../operations/primitive.js';
 import {
   add,
   ceildiv,
@@ -283,10 +283,20 @@ const windowsOf = ({ attentions, latents }: StateSizes): Window[] => [
 ];
 
 /** State independent of batch and context, memoized because searches request it often. */
-const keptOn = memoizedBy((gpus: number) => gpus, readKept);
+const keptOn = memoizedBy(
+  (gpus: number) => gpus,
+  (model: Layer, gpus) => {
+    const parts = primitiveParts(model).map(stateful);
+    const [only = [], ...others] = parts.filter(({ length }) => length > 0);
+    // Usually the blocks alone keep a state, and several models can have them in common.
+    return others.length === 0 ? keptOnBy(only, gpus) : readKept(parts.flat(), gpus);
+  },
+);
 
-function readKept(model: Layer, gpus: number): KeptOnGpus {
-  const kept = keptBy(model, gpus);
+const keptOnBy = memoizedBy((gpus: number) => gpus, readKept);
+
+function readKept(primitives: readonly Stateful[], gpus: number): KeptOnGpus {
+  const kept = keptBy(primitives, gpus);
   const { attentions, mambaValues, float32Values, convolutionValues, areBuffers, scanned } = kept;
   return {
     windows: windowsOf(kept),
@@ -309,7 +319,7 @@ const fullest = (figures: readonly Figure[]): Figure =>
  * Each GPU keeps whole heads and channels; a remaining key head is replicated on several. The latent of a token
  * belongs to all heads, so each GPU keeps it, as well as the keys of indexers.
  */
-function keptBy(model: Layer, gpus: number): StateSizes {
+function keptBy(primitives: readonly Stateful[], gpus: number): StateSizes {
   const share = (parts: number) => (gpus === 1 ? parts : Math.ceil(parts / gpus));
   const attentions: Scores[] = [];
   const latents: Scores[] = [];
@@ -319,7 +329,7 @@ function keptBy(model: Layer, gpus: number): StateSizes {
   let convolutionValues = 0;
   let areBuffers = true;
   const scanned = new Set<Component>();
-  for (const primitive of primitivesOf(model)) {
+  for (const primitive of primitives) {
     if (primitive.kind === 'scan') {
       const values = share(primitive.inner) * primitive.state;
       scanned.add(primitive.component);
@@ -332,7 +342,7 @@ function keptBy(model: Layer, gpus: number): StateSizes {
       if (primitive.keeps === 'nothing') continue;
       if (primitive.latent) latents.push(primitive);
       else attentions.push(primitive);
-    } else if (primitive.kind === 'indexScores') {
+    } else {
       indexers.push(primitive);
     }
   }
@@ -347,6 +357,20 @@ function keptBy(model: Layer, gpus: number): StateSizes {
     scanned: [...scanned],
   };
 }
+
+type Stateful = Scan | Convolution | Scores | IndexScores;
+
+const STATEFUL: ReadonlySet<Primitive['kind']> = new Set<Stateful['kind']>([
+  'scan',
+  'convolution',
+  'scores',
+  'indexScores',
+]);
+
+/** Primitives that keep a state. */
+const stateful = memoized((part: readonly Primitive[]) =>
+  part.filter((each): each is Stateful => STATEFUL.has(each.kind)),
+);
 
 /** A layer with one span, because all its heads share what the cache keeps. */
 const onceByWindow = <Layer extends Pick<Scores, 'spans'>>(layer: Layer): Layer => ({

@@ -45,11 +45,7 @@ export function trainingMemoryOf(
 ): TrainingBudget {
   const trained = countedTensors(model)
     .filter(({ tensor: { role } }) => role === 'parameter')
-    .map(({ tensor, count }) => ({
-      elements: tensor.elements,
-      count,
-      ...roleOf(model, tensor),
-    }));
+    .map(({ tensor, count }) => trainedOf(model, tensor, count));
   const { weights, gradients, optimizer } = trainedStateOf(trained, setting);
   const buffers = bufferBytes(countParameters(model).buffers);
   const bytesPerValue = trainingBytes(setting.precision);
@@ -59,6 +55,20 @@ export function trainingMemoryOf(
   return { weights, gradients, optimizer, buffers, activations, total };
 }
 
+/** Most tensors stand alone and are no table of a model: these are equal in all models that have them. */
+function trainedOf(model: LanguageModel, tensor: Param, count: number): Trained {
+  const isPlain = count === 1 && model.head.weight !== tensor && !embeddingsOf(model).has(tensor);
+  if (isPlain) return plainTrained(tensor);
+  return { elements: tensor.elements, count, ...roleOf(model, tensor) };
+}
+
+const plainTrained = memoized(
+  (tensor: Param): Trained => ({
+    ...{ elements: tensor.elements, count: 1, isEmbedding: false, isHead: false },
+    ...shapeOf(tensor),
+  }),
+);
+
 /** Bytes per weight and per activation. */
 export const trainingBytes = (precision: Precision): number => PRECISIONS[precision].weightBytes;
 
@@ -67,14 +77,17 @@ export function roleOf(
   model: LanguageModel,
   tensor: Param,
 ): Pick<Trained, 'isEmbedding' | 'isHead' | 'columns' | 'matrices'> {
-  const { shape } = tensor;
   return {
     isEmbedding: embeddingsOf(model).has(tensor),
     isHead: model.head.weight === tensor,
-    columns: shape.length < 2 ? undefined : shape.at(-1),
-    matrices: shape.slice(0, -2).reduce((product, size) => product * size, 1),
+    ...shapeOf(tensor),
   };
 }
+
+const shapeOf = ({ shape }: Param): Pick<Trained, 'columns' | 'matrices'> => ({
+  columns: shape.length < 2 ? undefined : shape.at(-1),
+  matrices: shape.slice(0, -2).reduce((product, size) => product * size, 1),
+});
 
 /** Tables with a row per token or position. If tied, the token table is also the head. */
 const embeddingsOf = memoized(

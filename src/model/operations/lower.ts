@@ -4,7 +4,14 @@
  * from it.
  */
 import type { HybridBlock, LanguageModel, Layer } from '../architecture/layer.js';
-import { inputWidth, isProduct, normWidth, tensorsOf } from '../architecture/walk.js';
+import {
+  inputWidth,
+  isProduct,
+  memoized,
+  memoizedBy,
+  normWidth,
+  tensorsOf,
+} from '../architecture/walk.js';
 import { lowerAltUpBlock, lowerAltUpEnd, lowerPerLayerBranch } from './lower-altup.js';
 import { lowerAttention, lowerIndexer, lowerLatentAttention } from './lower-attention.js';
 import {
@@ -74,6 +81,14 @@ export function primitivesOf(layer: Layer, width?: number): readonly Primitive[]
   return primitives;
 }
 
+/**
+ * `primitivesOf` a model in parts: those of the layers before its blocks, of the blocks, and of the layers after. Models
+ * can have their blocks in common, so folds remember their results for each part.
+ */
+export const primitiveParts: (layer: Layer) => readonly (readonly Primitive[])[] = memoized(
+  (layer) => (layer.kind === 'languageModel' ? partsOf(layer) : [primitivesOf(layer)]),
+);
+
 /** Values of each token that a layer gives for `width` values. */
 export const widthAfter = (layer: Layer, width: number): number =>
   lower(layer, { width, share: 'tokens', component: 'other' }).at(-1)?.output ?? width;
@@ -89,7 +104,7 @@ function lower(layer: Layer, around: LoweringContext): Primitive[] {
   });
   switch (layer.kind) {
     case 'languageModel':
-      return lowerModel(layer, inside);
+      return primitiveParts(layer).flat();
     case 'hybridBlock':
       return lowerHybridBlock(layer, inside);
     case 'cycles':
@@ -307,21 +322,28 @@ function lower(layer: Layer, around: LoweringContext): Primitive[] {
 }
 
 /** Blocks compute shared layers where they use them. */
-function lowerModel(model: LanguageModel, around: LoweringContext): Primitive[] {
+function partsOf(model: LanguageModel): (readonly Primitive[])[] {
   const { embedding, embeddingSteps, blocks, norm, head, logitSteps } = model;
   const width = model.hidden;
-  const inTurn = (...layers: readonly Layer[]) => lowerInTurn('', layers, { ...around, width });
-  const { output } = matmul(head, around.component);
+  const component = model.component ?? 'other';
+  const inTurn = (...layers: readonly Layer[]) =>
+    lowerInTurn('', layers, { width, share: 'tokens', component });
+  const { output } = matmul(head, component);
   return [
-    ...inTurn(embedding, ...embeddingSteps),
-    ...blocks.flatMap((block) => primitivesOf(block, width)),
-    ...inTurn(norm, head, ...logitSteps).map((each) =>
+    inTurn(embedding, ...embeddingSteps),
+    primitivesOfBlocks(blocks, width),
+    inTurn(norm, head, ...logitSteps).map((each) =>
       each.layer === head.name
         ? { ...each, cuts: byRows(each.params, each.layer, vocabularyRun(output)) }
         : each,
     ),
   ];
 }
+
+const primitivesOfBlocks = memoizedBy(
+  (width: number) => width,
+  (blocks: readonly Layer[], width) => blocks.flatMap((block) => primitivesOf(block, width)),
+);
 
 const PER_BATCH = 'positions of a batch';
 

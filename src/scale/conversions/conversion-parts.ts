@@ -21,7 +21,15 @@ import {
   readPartsPlan,
   readPlanToWrite,
 } from './parts-plan.js';
-import { fileUnit, type Phase, receiptStore, type Unit, unitsOf } from './receipts.js';
+import {
+  fileUnit,
+  listedReceipts,
+  type Phase,
+  type Receipt,
+  receiptStore,
+  type Unit,
+  unitsOf,
+} from './receipts.js';
 
 /**
  * A conversion in parts: its plan, a part, the progress, or a finish that is not possible yet. A finish that succeeds
@@ -165,8 +173,12 @@ export class ConversionParts extends PlannedWork<PartsPlan, PartsResult> {
    * @throws UserError as `finishParts`.
    */
   async finish(options: FinishOptions): Promise<ConversionResult | PartsResult> {
-    if (this.#folder.isFinished || this.missing.length > 0) return this.answer('finish');
-    return finishParts(this.plan, this.#folder, options);
+    if (this.#folder.isFinished) return this.answer('finish');
+    const receipts = new Map<string, Receipt>();
+    const store = receiptStore(this.plan, this.#folder, receipts);
+    const { missing } = progressOf(this.plan, store, unitsToFinish);
+    if (missing.length > 0) return this.answer('finish');
+    return finishParts(this.plan, this.#folder, receipts, options);
   }
 
   protected job() {
@@ -188,17 +200,26 @@ export class ConversionParts extends PlannedWork<PartsPlan, PartsResult> {
     };
   }
 
-  progress(): Progress<PlannedPart> {
+  /** @param own Parts whose receipts are read; of the others, only their names. Default: all. */
+  progress(own?: readonly number[]): Progress<PlannedPart> {
     // A finish has moved the files away.
-    const store = this.#folder.isFinished ? { ...this.#store, doneIn: () => 0 } : this.#store;
+    const store = this.#folder.isFinished
+      ? { ...this.#store, doneIn: () => 0 }
+      : this.#storeOf(own);
     return progressOf(this.plan, store, unitsToFinish);
+  }
+
+  #storeOf(own: readonly number[] | undefined): UnitStore<Unit> {
+    if (own === undefined) return this.#store;
+    const units = this.numbered(own).flatMap(unitsToFinish);
+    return listedReceipts(this.plan, this.#folder, new Set(units.map(({ id }) => id)));
   }
 
   answer(action: PartsResult['action'], ran: PartsResult['ran'] = null): PartsResult {
     const { file, plan } = this;
     const { input, output, hash } = plan;
     const { isFinished } = this.#folder;
-    const progress = this.progress();
+    const progress = this.progress(ran?.parts);
     const { perSecond } = progress;
     const parts = progress.parts.map(({ part: planned, state, hosts, done }) => {
       const { part, files, slices, readBytes, writeBytes: bytes, memoryBytes } = planned;

@@ -51,19 +51,21 @@ export interface FinishOptions extends PartsSurroundings {
 
 /**
  * Writes what is not part of any part (index, config, copied files) and moves the output into place. No part is missing.
+ * @param known Receipts of all files, by the id of their unit.
  * @returns The result as of a single run.
  * @throws UserError when the input changed, a file is not what its receipt says, or the output cannot be put in place.
  */
 export async function finishParts(
   plan: PartsPlan,
   folder: PartsFolder,
+  known: ReadonlyMap<string, Receipt>,
   { display, mount, check, force }: FinishOptions,
 ): Promise<ConversionResult> {
   const start = performance.now();
   const receipts = new Map(
     plan.parts
       .flatMap(({ files }) => files)
-      .map((name) => [name, receiptOf(folder, plan, fileUnit(name))] as const),
+      .map((name) => [name, known.get(fileUnit(name).id)] as const),
   );
   const done = { plan, folder, receipts, check };
   if (check) await checkReceipts(done, display);

@@ -119,16 +119,57 @@ export function receiptOf(folder: PartsFolder, plan: PartsPlan, unit: Unit): Rec
   }
 }
 
-/** Receipts of a plan as results. The work in a unit is the bytes of its file. */
-export const receiptStore = (plan: PartsPlan, folder: PartsFolder): UnitStore<Unit> => ({
+/**
+ * Receipts of a plan as results. The work in a unit is the bytes of its file.
+ * @param read Gets the receipts that are read, by the id of their unit.
+ */
+export const receiptStore = (
+  plan: PartsPlan,
+  folder: PartsFolder,
+  read?: Map<string, Receipt>,
+): UnitStore<Unit> => ({
   folders: folder.all,
   locks: folder.locks,
   idOf: ({ id }) => id,
   doneIn(unit) {
     const receipt = receiptOf(folder, plan, unit);
+    if (receipt) read?.set(unit.id, receipt);
     return receipt && (unit.do === 'file' ? receipt.bytes : 0);
   },
 });
+
+/**
+ * `receiptStore` that reads the receipts of some units only. Those of others count when their names are there: each task
+ * reads its own ones, so all tasks together read each once.
+ * @param own Ids of the units whose receipts are read.
+ */
+export function listedReceipts(
+  plan: PartsPlan,
+  folder: PartsFolder,
+  own: ReadonlySet<string>,
+): UnitStore<Unit> {
+  const store = receiptStore(plan, folder);
+  const bytes = new Map(plan.output.files.map((file) => [file.name, file.bytes]));
+  let names: ReadonlySet<string> | undefined;
+  return {
+    ...store,
+    doneIn(unit) {
+      if (own.has(unit.id)) return store.doneIn(unit);
+      names ??= new Set(namesIn(folder.receipts));
+      if (!names.has(path.basename(fileOf(folder, unit)))) return undefined;
+      return unit.do === 'file' ? bytes.get(unit.name) : 0;
+    },
+  };
+}
+
+/** Names in a folder; none where it is not there yet. */
+function namesIn(folder: string): readonly string[] {
+  try {
+    return fs.readdirSync(folder);
+  } catch {
+    return [];
+  }
+}
 
 // Errors of the tensors of one written file, for the report of the whole conversion.
 

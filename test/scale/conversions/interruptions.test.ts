@@ -189,6 +189,18 @@ describe('finish', () => {
     expect(hashes(out)).toEqual(single);
   });
 
+  it('reads the receipts of all parts, and a part only its own', async () => {
+    const { planned, built } = await prepared();
+    await runAll(planned);
+    const [name = ''] = planned.plan.parts[2]?.files ?? [];
+    fs.writeFileSync(path.join(built(), 'receipts', `${fileUnit(name).id}.json`), 'not JSON');
+    expect(await run(planned, 2)).toMatchObject({
+      missing: [],
+      doneBytes: planned.plan.parts.reduce((sum, { writeBytes }) => sum + writeBytes, 0),
+    });
+    expect(await finish(planned)).toMatchObject({ array: '3' });
+  });
+
   it('finds changed bytes with --check, and removes the receipt', async () => {
     const { planned, built, single, out } = await prepared();
     await runAll(planned);

@@ -51,9 +51,9 @@ export async function familyOfKeys(document: ConfigDocument): Promise<DecidedFam
   const standard = await loadFamily(DEFAULT_FAMILY);
   const { model } = document.value;
   const keys = isRecord(model) ? Object.keys(model).filter((key) => model[key] !== undefined) : [];
+  if (keys.some((key) => OWN_KEYS.has(key))) return { family: standard };
   const isStandard = keys.every((key) => modelKeys(standard).has(key));
   if (isStandard && !describesWhole(keys)) return { family: standard };
-  if (keys.some((key) => OWN_KEYS.has(key))) return { family: standard };
   if (isStandard) {
     const renaming = await Promise.all(RENAMING.map(loadFamily));
     const alike = renaming.filter((family) => keys.every((key) => readsLoosely(family, key)));

@@ -20,6 +20,7 @@ import {
   stack,
 } from '../constructors/basic-layers.js';
 import { mambaLayer } from '../constructors/recurrent-layers.js';
+import { rememberedBlocks } from '../constructors/remembered-blocks.js';
 import {
   defineFamily,
   type ModelChange,
@@ -212,17 +213,22 @@ function build({ model: config }: HybridDocument): LanguageModel {
   const { vocab_size: vocabulary, hidden_size: hidden, tie_word_embeddings: tied } = config;
   const names = blockNames('layers', config.num_layers, 'model.num_layers');
   const tokens = embedding('embed_tokens', vocabulary, hidden, tied ? ['lm_head.weight'] : []);
-  const shared = config.srte_share_across_layers
-    ? srte(
-        'shared_srte',
-        config,
-        names.map((name) => `${name}.srte`),
-      )
-    : undefined;
   return languageModel({
     embedding: tokens,
-    shared: shared ? [shared] : [],
-    blocks: stack(names, 'model.num_layers', (name, index) => block(name, index, config, shared)),
+    ...rememberedBlocks(config, () => {
+      const shared = config.srte_share_across_layers
+        ? srte(
+            'shared_srte',
+            config,
+            names.map((name) => `${name}.srte`),
+          )
+        : undefined;
+      const make = (name: string, index: number) => block(name, index, config, shared);
+      return {
+        shared: shared ? [shared] : [],
+        blocks: stack(names, 'model.num_layers', make),
+      };
+    }),
     norm: layerNormLayer('norm', hidden, config.layer_norm_eps),
     head: head('lm_head', hidden, vocabulary, { tiedTo: tied ? tokens : undefined }),
     positions: config.max_position_embeddings,

@@ -336,6 +336,7 @@ export const minimind = defineTransformer({
       { ...config, rope_scaling: undefined },
       {
         norm,
+        decidedBy: config,
         block: (name) =>
           preNormBlock(name, {
             norm,

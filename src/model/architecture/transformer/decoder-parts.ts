@@ -22,6 +22,7 @@ import {
   packedExperts,
   router,
 } from '../constructors/feed-forward-layers.js';
+import { type BlockSettings, rememberedBlocks } from '../constructors/remembered-blocks.js';
 import type {
   ActivationName,
   Attention,
@@ -72,6 +73,8 @@ export interface CausalModel {
   readonly norm: LanguageModel['norm'];
   readonly embeddingSteps?: readonly Layer[];
   readonly logitSteps?: readonly Layer[];
+  /** Settings that decide the blocks, without those of the vocabulary. Blocks that read the embedding have none. */
+  readonly decidedBy?: BlockSettings;
 }
 
 /** A decoder: embedding, blocks, final norm, head. */
@@ -82,12 +85,15 @@ export function causalModel(parts: CausalModel): LanguageModel {
   const aliases = tied ? [`${paths.head}.weight`] : [];
   const width = parts.embeddingWidth ?? hidden;
   const tokens = embedding(paths.embedding, parts.embeddingRows ?? vocabulary, width, aliases);
-  const shared = parts.shared?.(tokens) ?? [];
+  const build = () => {
+    const shared = parts.shared?.(tokens) ?? [];
+    const make = (name: string, index: number) => parts.block(name, index, shared, tokens);
+    return { shared, blocks: stack(names, countPath, make) };
+  };
   return languageModel({
     embedding: tokens,
     embeddingSteps: parts.embeddingSteps ?? [],
-    shared,
-    blocks: stack(names, countPath, (name, index) => parts.block(name, index, shared, tokens)),
+    ...(parts.decidedBy ? rememberedBlocks(parts.decidedBy, build) : build()),
     norm,
     head: head(paths.head, width, vocabulary, {
       tiedTo: tied ? tokens : undefined,
@@ -112,7 +118,13 @@ interface CausalSettings {
 interface DecoderParts
   extends Pick<
     CausalModel,
-    'block' | 'embeddingRows' | 'embeddingSteps' | 'shared' | 'logitSteps' | 'headBias'
+    | 'block'
+    | 'embeddingRows'
+    | 'embeddingSteps'
+    | 'shared'
+    | 'logitSteps'
+    | 'headBias'
+    | 'decidedBy'
   > {
   /** Longest input. Default: that of the positions and their scaling. */
   readonly positions?: number;

@@ -116,6 +116,7 @@ export const plainDecoderDocument = <Name extends string, Own extends z.ZodRawSh
 
 /** Settings that the defaults read. */
 type DecoderSettings = {
+  readonly family: string;
   readonly vocab_size: number;
   readonly hidden_size: number;
   readonly num_hidden_layers: number;
@@ -266,6 +267,7 @@ export function defineDecoder<Schema extends DecoderSchema>(
         ...(embeddingRows && { embeddingRows: embeddingRows(config) }),
         ...(longest && { positions: longest(config) }),
         headBias: typeof headBias === 'function' ? headBias(config) : headBias,
+        decidedBy: config,
         block(name, index) {
           const at = { name, index, config, heads };
           const factor = branchFactor(config);
