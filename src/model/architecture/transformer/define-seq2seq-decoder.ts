@@ -292,7 +292,7 @@ function withCrossAttention(
 export function encoderDecoderIn(
   { architectures, is_encoder_decoder: isWhole }: JsonObject,
   decoder: string,
-  family: string | undefined,
+  family?: string,
 ): LargerModel | undefined {
   const [named] = Array.isArray(architectures) ? architectures : [];
   if (named !== undefined) {
