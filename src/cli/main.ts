@@ -18,7 +18,6 @@ import type { HelpLength } from './help.js';
 import { readCommandLine } from './line/command-line.js';
 import { LineMistake, type MeantLine, pasteable } from './line/line-mistake.js';
 import { type DeclaredCommand, MODEL_ARGUMENTS, NeedsMeanings } from './line/typed-line.js';
-import { wordsOfLine } from './line/words-of-line.js';
 import { renderOptions, writeInterruption, writeStdout } from './output.js';
 
 /** Must match `additionalHelpFlags` and `additionalVersionFlags` in package.json. */
@@ -171,7 +170,10 @@ async function checkLine(
 
 /** Refuses a word of another tool in the place of a model: `server start`. A name that is not here can be one. */
 async function refuseOtherWord(command: DeclaredCommand, rest: readonly string[]): Promise<void> {
-  const { isPresent } = await import('./foreign/unknown-command.js');
+  const [{ isPresent }, { wordsOfLine }] = await Promise.all([
+    import('./foreign/unknown-command.js'),
+    import('./line/words-of-line.js'),
+  ]);
   const [argument] = Object.keys(command.args);
   if (!MODEL_ARGUMENTS.has(argument ?? '')) return;
   const word = wordsOfLine(rest, command.flags).find(({ flag }) => flag === undefined)?.texts[0];

@@ -236,7 +236,7 @@ export function linesOf(typed: TypedLine, meaning: FlagMeaning, given: GivenFlag
     return [withoutFlag(typed, given, own === '' ? '' : name, isValue ? length : 1)];
   }
   // A data set of the hub is no file, and its tokens are not counted here.
-  if (name === 'data' && own !== undefined && !fs.existsSync(own)) {
+  if (name === 'data' && own !== undefined && !/\.\w+$/.test(own) && !fs.existsSync(own)) {
     return [withoutFlag(typed, given, '<none>', length)];
   }
   if (meaning.isPerSequence) return inTokens(typed, name, own, given.at, length);

@@ -1,6 +1,7 @@
 /**
  * Further lines of the same programs, written before any of them was run, after the first ones were understood: further
  * flags, and other orders of the same words.
+ * Of a few, it was corrected afterwards: what depends on the machine, and lines that would not run.
  */
 import type { Guess, Right, Saying } from '../guesses.js';
 

@@ -10,6 +10,7 @@
  * - LostRuins/koboldcpp 2da346a README.md; mozilla-ai/llamafile 6b46419 README.md; LM Studio: docs, "lms"
  * - EricLBuehler/mistral.rs 9e92262 README.md, docs; InternLM/lmdeploy 1263d5c docs/en
  * - PygmalionAI/aphrodite-engine 1fac86c docs; exo-explore/exo README.md
+ * Of a few, it was corrected afterwards: what depends on the machine, and lines that would not run.
  */
 import type { Guess, Right, Saying } from '../guesses.js';
 

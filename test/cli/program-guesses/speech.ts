@@ -1,6 +1,7 @@
 /**
  * Our own commands with flags of others, models and cards by their everyday names, and plain sentences. What is right
  * was written before any of them was run.
+ * Of a few, it was corrected afterwards: what depends on the machine, and lines that would not run.
  */
 import type { Guess, Right, Saying } from '../guesses.js';
 
