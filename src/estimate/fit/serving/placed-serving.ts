@@ -127,14 +127,15 @@ const MOST_USERS = 2 ** 24;
 /** Most GPUs that share each layer in a search. */
 const MOST_SHARING_TRIED = 64;
 
-/** Largest number of users of one replica, by a bound of the memory. */
+/** Largest number of users of one replica, by a bound of the memory. @param most Limit of the search. */
 export function usersPerReplica(
   model: LanguageModel,
   setting: ServingFitSetting,
+  most = MOST_USERS,
 ): (bound: keyof Bounds) => number {
   const { value: capacity } = capacityOf(setting.cluster.gpu);
   const total = memoryAt(model, setting);
-  return (bound) => largest(MOST_USERS, (count) => total(count)[bound].value <= capacity);
+  return (bound) => largest(most, (count) => total(count)[bound].value <= capacity);
 }
 
 /** GPUs that serve a number of users. */
@@ -186,10 +187,8 @@ function neededWith(
   const cluster = linkedCluster(setting.cluster, each);
   if (cluster === undefined) return undefined;
   const wider = withAxes({ ...setting, cluster }, axes);
-  const perReplica = Math.min(
-    users ?? setting.batch,
-    users === undefined ? batchIfFits(model, wider) : usersPerReplica(model, wider)('upper'),
-  );
+  const perReplica =
+    users === undefined ? batchIfFits(model, wider) : usersPerReplica(model, wider, users)('upper');
   if (perReplica === 0) return undefined;
   const replicas = Math.ceil((users ?? perReplica) / perReplica);
   const gpus = replicas * each;
