@@ -111,4 +111,37 @@ describe('a model that is described and not run', () => {
     const { stdout } = await runHere(['profile', file(name), '--details']);
     expect(stdout).not.toContain('convolution state');
   });
+
+  it('has the cache of a token within its windows and beyond them', async () => {
+    const { stdout } = await runHere(['profile', file('deepseek_v4'), '--context', '4096']);
+    expect(stdout).toMatch(
+      /KV cache +[\d.]+ kB per token, [\d.]+ k?B with windows full; [\d.]+ MB/,
+    );
+  });
+
+  it('has no limit of positions where its class has none', async () => {
+    const { code } = await runHere(['profile', file('xlnet'), '--context', '4096']);
+    expect(code).toBe(0);
+  });
+
+  it('is verified without a proposal to run it', async () => {
+    const place = 'fixtures/described/saved/axk2-3-1';
+    const { code, stdout } = await runHere(['verify', `${place}/config.json`, place]);
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/matches: 68 tensors/);
+    expect(stdout).not.toMatch(/quick-test/);
+  });
+
+  it('is read in the decoder of a model of sounds', async () => {
+    const whole = path.join(folder, 'musicgen.json');
+    const encoder = { model_type: 't5' };
+    const decoder = { ...configIn('musicgen_decoder-7-17'), model_type: 'musicgen_decoder' };
+    fs.writeFileSync(
+      whole,
+      JSON.stringify({ model_type: 'musicgen', text_encoder: encoder, decoder }),
+    );
+    const { stdout, stderr } = await runHere(['profile', whole]);
+    expect(stdout).toMatch(/musicgen_decoder/);
+    expect(stderr).toMatch(/text_encoder is left out|text_encoder.* left out/);
+  });
 });

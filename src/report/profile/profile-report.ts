@@ -187,7 +187,7 @@ function checkpointFact({ totals, matches, config }: CheckpointFacts): Omit<Fact
 }
 
 function stateFacts(state: State, { inference }: ResolvedSetting): Fact[] {
-  const { keyValueCache, keyValuePerToken, windows } = state;
+  const { keyValueCache, keyValuePerToken, keyValuePerTokenPastWindows: past, windows } = state;
   const full = fullWindowsText({
     perToken: Number(keyValuePerToken.value),
     total: Number(keyValueCache.value),
@@ -196,13 +196,17 @@ function stateFacts(state: State, { inference }: ResolvedSetting): Fact[] {
   });
   const recurrent = recurrentStates(state);
   const [first] = recurrent;
+  // Beyond its windows a compressed cache still grows.
+  const grows = full !== undefined && windows.some(({ rule }) => rule === 'compressed');
   return present([
     keyValueCache.value > 0 && {
       name: 'KV cache',
       text:
-        `${formatBytes(keyValuePerToken.value)} per token, ${formatBytes(keyValueCache.value)} for ` +
+        `${formatBytes(keyValuePerToken.value)} per token, ` +
+        (grows ? `${formatBytes(past.value)} with ${full}; ` : '') +
+        `${formatBytes(keyValueCache.value)} for ` +
         formatSequences(inference.batch, inference.context) +
-        (full ? ` (${full})` : ''),
+        (full && !grows ? ` (${full})` : ''),
     },
     first && {
       name: first.label,

@@ -20,8 +20,8 @@ import { defineTransformer } from '../transformer/define-decoder.js';
 import { product, valueKeys } from '../transformer/described/parts.js';
 import { count, normEpsilon, transformerDocument } from '../transformer/settings.js';
 
-/** Distances beyond share a bias: the class has no limit. */
-const POSITIONS = 2048;
+/** The class has no limit; this is that of the state-space models. */
+const POSITIONS = 1_048_576;
 
 const schema = transformerDocument('cpmant', {
   vocab_size: count(30_720, 'Rows of the head'),

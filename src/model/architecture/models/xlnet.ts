@@ -28,8 +28,8 @@ import {
   transformerDocument,
 } from '../transformer/settings.js';
 
-/** Longest input of the published models' training; the class has no limit. */
-const POSITIONS = 512;
+/** The class has no limit; this is that of the state-space models. */
+const POSITIONS = 1_048_576;
 
 const schema = transformerDocument('xlnet', {
   vocab_size: count(32_000, 'Rows of the embedding and of the head'),

@@ -10,8 +10,8 @@ import { defineTransformer } from '../transformer/define-decoder.js';
 import { product, valueKeys } from '../transformer/described/parts.js';
 import { count, normEpsilon, toggle, transformerDocument } from '../transformer/settings.js';
 
-/** The class has no limit; the published model was trained on this many tokens at once. */
-const POSITIONS = 8192;
+/** The class has no limit; this is that of the state-space models. */
+const POSITIONS = 1_048_576;
 
 const factor = (value: number, meaning: string) =>
   z.number().positive().default(value).describe(meaning);
