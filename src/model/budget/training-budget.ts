@@ -43,9 +43,7 @@ export function trainingMemoryOf(
   setting: TrainingSetting,
   attention: AttentionKernel = 'plain',
 ): TrainingBudget {
-  const trained = countedTensors(model)
-    .filter(({ tensor: { role } }) => role === 'parameter')
-    .map(({ tensor, count }) => trainedOf(model, tensor, count));
+  const trained = trainedIn(model);
   const { weights, gradients, optimizer } = trainedStateOf(trained, setting);
   const buffers = bufferBytes(countParameters(model).buffers);
   const bytesPerValue = trainingBytes(setting.precision);
@@ -55,13 +53,19 @@ export function trainingMemoryOf(
   return { weights, gradients, optimizer, buffers, activations, total };
 }
 
-/** Most tensors stand alone and are no table of a model: these are equal in all models that have them. */
-function trainedOf(model: LanguageModel, tensor: Param, count: number): Trained {
-  const isPlain = count === 1 && model.head.weight !== tensor && !embeddingsOf(model).has(tensor);
-  if (isPlain) return plainTrained(tensor);
-  return { elements: tensor.elements, count, ...roleOf(model, tensor) };
+function trainedIn(model: LanguageModel): Trained[] {
+  const tables = embeddingsOf(model);
+  const isPlain = (tensor: Param) => model.head.weight !== tensor && !tables.has(tensor);
+  return countedTensors(model)
+    .filter(({ tensor: { role } }) => role === 'parameter')
+    .map(({ tensor, count }) =>
+      count === 1 && isPlain(tensor)
+        ? plainTrained(tensor)
+        : { elements: tensor.elements, count, ...roleOf(model, tensor) },
+    );
 }
 
+/** Most tensors stand alone and are no table of a model: these are equal in all models that have them. */
 const plainTrained = memoized(
   (tensor: Param): Trained => ({
     ...{ elements: tensor.elements, count: 1, isEmbedding: false, isHead: false },
