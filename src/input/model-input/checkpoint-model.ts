@@ -150,7 +150,7 @@ function typesIn(checkpoint: Checkpoint) {
 }
 
 /** Parts of the checkpoint outside the described language model. */
-function leftOutWarnings(file: string, { textOf, beside, leftOut = [] }: ModelFile): Problem[] {
+function leftOutWarnings(file: string, { textOf, leftOut = [] }: ModelFile): Problem[] {
   if (leftOut.length === 0) return [];
   const parts = leftOut.map(
     ({ name, parameters }) => `${name} with ${counted(parameters, 'parameter')}`,
