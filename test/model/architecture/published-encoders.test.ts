@@ -147,7 +147,7 @@ const MODELS: readonly (readonly [string, object, number, string])[] = [
       text_config: { ...SO400M, num_attention_heads: 16 },
       vision_config: { ...SO400M, num_attention_heads: 16, patch_size: 14, image_size: 384 },
     },
-    877_960_274,
+    877_960_498,
     'card of google/siglip-so400m-patch14-384: 0.9B',
   ],
   [
