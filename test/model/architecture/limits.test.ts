@@ -25,6 +25,14 @@ function limitOf(make: () => unknown): LimitError {
   throw new Error('nothing was refused');
 }
 
+/** Keys of the depth of encoders; both towers of CLIP have one. */
+function depthOf(name: string): string | undefined {
+  if (/^(?:u?mt|t)5$/.test(name)) return 'num_layers';
+  if (name.endsWith('-seq2seq')) return 'encoder_layers';
+  if (name === 'distilbert') return 'n_layers';
+  return ['clip', 'siglip', 'siglip2'].includes(name) ? 'text.num_hidden_layers' : undefined;
+}
+
 describe('every family', () => {
   it.each(FAMILY_NAMES)('refuses 2,001 layers: %s', async (name) => {
     const {
@@ -40,6 +48,7 @@ describe('every family', () => {
       }),
       ...(name === 'xlm' && { dimensions: { ...DECODER_DIMENSIONS, depth: 'n_layers' } }),
       ...(name === 'xlnet' && { dimensions: { ...DECODER_DIMENSIONS, depth: 'n_layer' } }),
+      ...(depthOf(name) && { dimensions: { ...DECODER_DIMENSIONS, depth: depthOf(name) ?? '' } }),
       ...(await loadFamily(name)),
     };
     // Nemotron-H has as many layers as its list has entries.
@@ -47,7 +56,9 @@ describe('every family', () => {
     const key = isListed ? 'layers_block_type' : dimensions.depth;
     const layers = isListed ? new Array(MAX_LAYERS + 1).fill('mlp') : MAX_LAYERS + 1;
     const model = presetsOf(name)[0]?.document.model;
-    const document = schema.parse({ model: { family: name, ...model, [key]: layers } });
+    const [outer = '', inner] = key.split('.');
+    const depth = inner ? { [outer]: { [inner]: layers } } : { [key]: layers };
+    const document = schema.parse({ model: { family: name, ...model, ...depth } });
     const { path, message } = limitOf(() => build(document));
     expect({ path, message }).toEqual({
       path: `model.${key}`,

@@ -6,7 +6,7 @@ import * as z from 'zod';
 import { isRecord } from '../../../base/text/words.js';
 import type { KeyRemark } from '../family.js';
 import type { Component, Layer } from '../layer.js';
-import type { Param } from '../param.js';
+import { MAX_LAYERS, type Param } from '../param.js';
 import type { HarmlessKeys, JsonObject } from '../transformer/config-keys.js';
 import { ENCODER_VALUES } from '../transformer/described/define-encoder.js';
 import { huggingFaceReader } from '../transformer/hugging-face.js';
@@ -143,6 +143,9 @@ function kindOf({ kind, isFixed }: Around, { model_type: named }: JsonObject) {
   return Object.hasOwn(TOWERS, name) ? (name as TowerKind) : undefined;
 }
 
+/** Keys of the number of blocks. */
+const DEPTHS = ['num_hidden_layers', 'depth', 'encoder_layers'];
+
 /** Settings of a tower with the defaults of its class. */
 function readTower(
   { shape, harmless }: Tower,
@@ -155,6 +158,8 @@ function readTower(
   const all: HarmlessKeys = { ...ENCODER_VALUES, ...harmless };
   const { settings, remarks } = huggingFaceReader(model, { harmless: all }).read(section);
   const { torch_dtype: _, ...sizes } = settings;
+  const deepest = DEPTHS.find((name) => Number(sizes[name]) > MAX_LAYERS);
+  if (deepest) return { problem: `${key}.${deepest} is more than ${MAX_LAYERS} layers` };
   const found = model.safeParse(sizes);
   if (!found.success) {
     const [issue] = found.error.issues;
