@@ -7,6 +7,7 @@ import { details, diagramFlags, modelFlags, settingFlags, sourceOf } from '../cl
 import { quote } from '../config/quote.js';
 import type { ModelFile } from '../input/model-input/model-file.js';
 import { openModelSource } from '../input/model-input/model-source.js';
+import { asWhole } from '../input/model-input/whole-model.js';
 import { countParameters } from '../model/budget/parameters.js';
 import { resolveSetting } from '../model/budget/profile-model.js';
 import { comparedDiagram, countChanges } from '../model/diagram/compare-diagrams.js';
@@ -99,7 +100,7 @@ export default class Draw extends BaseCommand {
 
   async #drawn(reference: string, flags: FlagsOf<typeof Draw>) {
     const source = await openModelSource(reference, sourceOf(flags));
-    const loaded = await source.model(flags.set);
+    const loaded = asWhole(await source.model(flags.set));
     const { file, family, document, model, warnings, checkpoint } = loaded;
     if (checkpoint) this.note(flags, configText(checkpoint.config));
     await this.warnAbout(flags, warnings);

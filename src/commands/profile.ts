@@ -17,6 +17,7 @@ import type { WeightsResult } from '../estimate/undescribed/undescribed-results.
 import type { LoadedModel } from '../input/model-input/checkpoint-model.js';
 import { isAdapterPlace, locateModel } from '../input/model-input/locate.js';
 import { openModelSource } from '../input/model-input/model-source.js';
+import { asWhole } from '../input/model-input/whole-model.js';
 import { profile, type SettingOptions } from '../library/profile.js';
 import type { LanguageModel } from '../model/architecture/layer.js';
 import type { Exact } from '../model/budget/figure.js';
@@ -101,7 +102,7 @@ export default class Profile extends BaseCommand {
     let loaded: LoadedModel;
     try {
       const source = await openModelSource(isGiven ? place : given, sourceOf(flags));
-      loaded = await source.model(flags.set);
+      loaded = asWhole(await source.model(flags.set));
     } catch (error) {
       const used = { given: givenFlags(parsed), used: ['max-params'] };
       const { weightsInstead } = await import('../cli/undescribed.js');

@@ -29,6 +29,7 @@ import { trainingSettings } from '../estimate/training/training-settings.js';
 import { FIRST_SCALE } from '../estimate/training/underflow.js';
 import { openModelSource } from '../input/model-input/model-source.js';
 import { readGradients } from '../input/model-input/read-gradients.js';
+import { asWhole } from '../input/model-input/whole-model.js';
 import type { LanguageModel } from '../model/architecture/layer.js';
 import { configText } from '../report/profile/setting-notes.js';
 import { trainPlanReport } from '../report/train-plan-report.js';
@@ -67,7 +68,7 @@ export default class TrainPlanCommand extends TrainingCommand {
     const { args, flags } = await this.parse(TrainPlanCommand);
     const file = await this.modelGiven(flags, args.file, 'minimind2-small --tokens 10B');
     const source = await openModelSource(file, sourceOf(flags));
-    const loaded = await source.model(flags.set);
+    const loaded = asWhole(await source.model(flags.set));
     if (loaded.checkpoint) this.note(flags, configText(loaded.checkpoint.config));
     await this.warnAbout(flags, loaded.warnings);
     const { model, file: name } = loaded;

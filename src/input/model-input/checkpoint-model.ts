@@ -33,8 +33,8 @@ import {
 import { ggufTypeOf, openModelCheckpoint } from './gguf/gguf-checkpoint.js';
 import type { ModelFile } from './model-file.js';
 import { modelOf } from './model-file.js';
+import { LEFT_OUT } from './parts-left-out.js';
 import { faultProblems, listedText } from './verify-checkpoint.js';
-import { asWhole } from './whole-model.js';
 
 /** Facts of the checkpoint that a model was loaded from, by its index. */
 export interface CheckpointFacts {
@@ -111,11 +111,7 @@ export async function openCheckpointModel(
         );
         const storedType = ggufTypeOf(checkpoint);
         const loaded = { ...described, file: path, ...(storedType && { storedType }) };
-        const compared = isChecked
-          ? await comparedWithIndex(checkpoint, config, loaded, open)
-          : loaded;
-        // A checkpoint can hold the language model alone.
-        return loaded.leftOut && loaded.leftOut.length > 0 ? asWhole(compared) : compared;
+        return isChecked ? comparedWithIndex(checkpoint, config, loaded, open) : loaded;
       },
     };
   } finally {
@@ -154,12 +150,12 @@ function typesIn(checkpoint: Checkpoint) {
 }
 
 /** Parts of the checkpoint outside the described language model. */
-function leftOutWarnings(file: string, { textOf, beside, leftOut = [] }: ModelFile): Problem[] {
-  if (leftOut.length === 0 || beside !== undefined) return [];
+function leftOutWarnings(file: string, { textOf, leftOut = [] }: ModelFile): Problem[] {
+  if (leftOut.length === 0) return [];
   const parts = leftOut.map(
     ({ name, parameters }) => `${name} with ${counted(parameters, 'parameter')}`,
   );
-  const message = `left out of ${textOf}: ${joined(parts)}`;
+  const message = `${LEFT_OUT} ${textOf}: ${joined(parts)}`;
   return [{ severity: 'warning', file, message }];
 }
 

@@ -7,6 +7,7 @@ import { type SweepPoint, sweepOf } from '../../config/overrides.js';
 import { tensorsOf, walkCounted } from '../../model/architecture/walk.js';
 import type { CheckpointFlags, LoadedModel, ModelSource } from './checkpoint-model.js';
 import { loadAllFiles, openModelSource } from './model-source.js';
+import { asWhole } from './whole-model.js';
 
 /** A larger number is an error in a list. */
 const MAX_MODELS = 100_000;
@@ -113,7 +114,7 @@ async function candidateOf(
 ): Promise<LoadedCandidate> {
   try {
     // The tensors of a checkpoint match at most one combination, so none is checked against them.
-    const loaded = await source.model(set, { isChecked: chosen.length === 0 });
+    const loaded = asWhole(await source.model(set, { isChecked: chosen.length === 0 }));
     return { file, chosen, loaded, problems: loaded.warnings };
   } catch (error) {
     if (!(error instanceof UserError) || chosen.length === 0) throw error;

@@ -114,12 +114,25 @@ export async function modelOf(
 
 /** The parts beside a language model, where they are described. */
 async function besideIn(
-  { value }: ConfigDocument,
+  document: ConfigDocument,
   { hidden }: LanguageModel,
 ): Promise<Pick<ModelFile, 'beside'>> {
   const { partsBeside } = await import('../../model/architecture/towers/towers.js');
-  const parts = partsBeside(value);
-  return parts && 'of' in parts ? { beside: parts.of(hidden) } : {};
+  const parts = partsBeside(document.value);
+  if (parts === undefined || !('of' in parts)) return {};
+  try {
+    return { beside: parts.of(hidden) };
+  } catch (error) {
+    if (!(error instanceof LimitError)) throw error;
+    const [section = ''] = parts.sections;
+    const problem: Problem = {
+      severity: 'error',
+      ...document.locate([section]),
+      path: section,
+      message: error.message,
+    };
+    throw invalidConfig(document.file, [problem], 1);
+  }
 }
 
 /** A note on a model that no engine runs. */

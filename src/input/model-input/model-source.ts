@@ -5,7 +5,6 @@ import type { CheckpointFlags, ModelSource } from './checkpoint-model.js';
 import { locateModel, type ModelReference } from './locate.js';
 import { modelOf } from './model-file.js';
 import { readConfig } from './read-model-file.js';
-import { asWhole } from './whole-model.js';
 
 /**
  * Reads a path, a preset, or `-` for standard input.
@@ -24,9 +23,7 @@ export async function openModelSource(
   }
   if (flags.config === undefined && flags.stateDict === undefined) {
     const document = await readConfig(place);
-    return {
-      model: async (set) => asWhole(await modelOf(document, { set, family: flags.family })),
-    };
+    return { model: (set) => modelOf(document, { set, family: flags.family }) };
   }
   throw usageError(
     `${path} is not a checkpoint: ${setting('config')} and ${setting('stateDict')} require one`,

@@ -4,14 +4,17 @@ import {
   type LanguageModel,
   type SkippedBlock,
 } from '../../model/architecture/layer.js';
-import type { ModelFile } from './model-file.js';
+import type { LoadedModel } from './checkpoint-model.js';
+import { LEFT_OUT } from './parts-left-out.js';
 
 /**
- * The whole model of a file: its language model, and the parts beside it as blocks that compute nothing for text. Weights
- * are those of all parts; caches, FLOPs and speed are those of the language model.
+ * A loaded file with its whole model: its language model, and the described parts beside it as blocks that compute nothing
+ * for text. Weights are those of all parts; caches, FLOPs and speed are those of the language model. A checkpoint can hold
+ * the language model alone, which is then the whole.
  */
-function wholeOf({ model, beside = [] }: Pick<ModelFile, 'model' | 'beside'>): LanguageModel {
-  if (beside.length === 0) return model;
+export function asWhole<Loaded extends LoadedModel>(loaded: Loaded): Loaded {
+  const { model, beside, leftOut, checkpoint, warnings } = loaded;
+  if (beside === undefined || (checkpoint && !leftOut?.length)) return loaded;
   const parts = beside.map(
     ({ component, tensors }): SkippedBlock => ({
       kind: 'skippedBlock',
@@ -21,11 +24,10 @@ function wholeOf({ model, beside = [] }: Pick<ModelFile, 'model' | 'beside'>): L
       unread: [],
     }),
   );
-  return { ...model, embeddingSteps: [...parts, ...model.embeddingSteps] };
+  const whole: LanguageModel = { ...model, embeddingSteps: [...parts, ...model.embeddingSteps] };
+  return {
+    ...loaded,
+    model: whole,
+    warnings: warnings.filter(({ message }) => !message.startsWith(LEFT_OUT)),
+  };
 }
-
-/** A loaded file with its whole model. */
-export const asWhole = <Loaded extends ModelFile>(loaded: Loaded): Loaded => ({
-  ...loaded,
-  model: wholeOf(loaded),
-});

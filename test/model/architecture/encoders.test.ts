@@ -7,7 +7,10 @@ import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { parseDocument } from '../../../src/config/document.js';
 import { modelOf } from '../../../src/input/model-input/model-file.js';
+import { asWhole } from '../../../src/input/model-input/whole-model.js';
+import type { Param } from '../../../src/model/architecture/param.js';
 import { stateDictOf, sumOfTensors } from '../../../src/model/architecture/walk.js';
+import { stateOf } from '../../../src/model/budget/state.js';
 import { inPackage } from '../../fixtures.js';
 
 interface EncoderCase {
@@ -23,17 +26,41 @@ const FILES = fs.readdirSync(FOLDER).filter((file) => file.endsWith('.json'));
 const caseIn = (file: string) =>
   JSON.parse(fs.readFileSync(path.join(FOLDER, file), 'utf8')) as EncoderCase;
 
+/** Whether a name is that of a language model, whose own tests compare it. */
+const isOfLanguageModel = (name: string) => /language_model|text_model\.|lm_head/.test(name);
+
+const isParameter = ({ role, elements }: Pick<Param, 'role' | 'elements'>) =>
+  role === 'parameter' ? elements : 0;
+
 describe('encoders, encoder-decoders and towers', () => {
   test.each(FILES)('%s: names, shapes and counts are those of the class', async (file) => {
     const { config, parameters, tensors } = caseIn(file);
-    const { model, warnings } = await modelOf(parseDocument(JSON.stringify(config), 'config.json'));
-    const found = Object.fromEntries(
-      stateDictOf(model).map(({ name, tensor }) => [name, tensor.shape]),
+    const loaded = await modelOf(parseDocument(JSON.stringify(config), 'config.json'));
+    const { beside, warnings } = loaded;
+    const { model } = asWhole(loaded);
+    const entries = beside
+      ? beside.flatMap((part) => part.tensors.map((tensor) => ({ name: tensor.name, tensor })))
+      : stateDictOf(model);
+    expect(Object.fromEntries(entries.map(({ name, tensor }) => [name, tensor.shape]))).toEqual(
+      beside
+        ? Object.fromEntries(Object.entries(tensors).filter(([name]) => !isOfLanguageModel(name)))
+        : tensors,
     );
-    expect(found).toEqual(tensors);
-    expect(sumOfTensors(model, ({ role, elements }) => (role === 'parameter' ? elements : 0))).toBe(
-      parameters,
-    );
+    expect(sumOfTensors(model, isParameter)).toBe(parameters);
     expect(warnings.filter(({ message }) => message.includes('unknown key'))).toEqual([]);
+    expect(warnings.map(({ message }) => message).join()).toContain('described, not run');
+  });
+
+  test('an encoder has no cache, and a decoder one of both attentions', async () => {
+    const stateIn = async (file: string) => {
+      const { model } = await modelOf(parseDocument(JSON.stringify(caseIn(file).config), 'c.json'));
+      const { keyValueCache } = stateOf(model, { batch: 1, context: 10, dtype: 'f32' });
+      return Number(keyValueCache.value);
+    };
+    expect(await stateIn('bert-7-0.json')).toBe(0);
+    const { config } = caseIn('bart-7-0.json');
+    const { decoder_layers: layers, d_model: width } = config as unknown as Record<string, number>;
+    // A key and a value of each token and of each position of the encoder.
+    expect(await stateIn('bart-7-0.json')).toBe(10 * 4 * 4 * (layers ?? 0) * (width ?? 0));
   });
 });

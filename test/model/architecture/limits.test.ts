@@ -25,12 +25,23 @@ function limitOf(make: () => unknown): LimitError {
   throw new Error('nothing was refused');
 }
 
-/** Keys of the depth in families without dimensions. */
+/** Keys of the depth in families without dimensions; one of a part has its name before a dot. */
 const DEPTHS: Readonly<Record<string, string>> = {
+  blt: 'global_config.num_hidden_layers',
   xlm: 'n_layers',
   xlnet: 'n_layer',
   prophetnet: 'num_decoder_layers',
+  distilbert: 'n_layers',
+  t5: 'num_layers',
+  mt5: 'num_layers',
+  umt5: 'num_layers',
+  clip: 'text.num_hidden_layers',
+  siglip: 'text.num_hidden_layers',
+  siglip2: 'text.num_hidden_layers',
 };
+
+const depthOf = (name: string): string | undefined =>
+  name.endsWith('-seq2seq') ? 'encoder_layers' : DEPTHS[name];
 
 /** Families that have as many layers as a list has entries. */
 const LISTS: Readonly<Record<string, readonly [key: string, kind: string]>> = {
@@ -51,22 +62,19 @@ describe('every family', () => {
       ...((name === 'longcat_flash' || name === 'chatglm') && {
         dimensions: { ...DECODER_DIMENSIONS, depth: 'num_layers' },
       }),
-      ...(Object.hasOwn(DEPTHS, name) && {
-        dimensions: { ...DECODER_DIMENSIONS, depth: DEPTHS[name] },
-      }),
+      ...(depthOf(name) && { dimensions: { ...DECODER_DIMENSIONS, depth: depthOf(name) ?? '' } }),
       ...(await loadFamily(name)),
     };
     const listed = LISTS[name];
     const key = listed?.[0] ?? dimensions.depth ?? '';
     const layers = listed ? new Array(MAX_LAYERS + 1).fill(listed[1]) : MAX_LAYERS + 1;
     const model = presetsOf(name)[0]?.document.model;
-    // The Byte Latent Transformer has the depth of its patches in a part.
-    const isNested = name === 'blt';
-    const deep = isNested ? { global_config: { [key]: layers } } : { [key]: layers };
+    const [outer = '', inner] = key.split('.');
+    const deep = inner ? { [outer]: { [inner]: layers } } : { [key]: layers };
     const document = schema.parse({ model: { family: name, ...model, ...deep } });
     const { path, message } = limitOf(() => build(document));
     expect({ path, message }).toEqual({
-      path: isNested ? `model.global_config.${key}` : `model.${key}`,
+      path: `model.${key}`,
       message: 'describes 2,001 layers; the limit is 2,000',
     });
   });

@@ -52,7 +52,9 @@ export const CLIP_BLOCK: BlockLeaves = {
   norms: ['layer_norm1', 'layer_norm2'],
 };
 
-const blocksOf = (prefix: string, config: TowerSizes, key = 'num_hidden_layers') =>
+const DEPTH = 'num_hidden_layers';
+
+const blocksOf = (prefix: string, config: TowerSizes, key: string) =>
   stack(
     blockNames(`${prefix}encoder.layers`, config.num_hidden_layers, `model.${key}`),
     `model.${key}`,
@@ -94,12 +96,12 @@ const textKeys = (isClip: boolean): z.ZodRawShape => {
   };
 };
 
-function textBody(prefix: string, config: TextConfig, isClip: boolean): EncoderBody {
+function textBody(prefix: string, config: TextConfig, isClip: boolean, depth = DEPTH): EncoderBody {
   const { hidden_size: hidden, max_position_embeddings: positions } = config;
   return {
     embedding: embedding(`${prefix}embeddings.token_embedding`, config.vocab_size, hidden),
     steps: [rowsAdded(`${prefix}embeddings.position_embedding`, positions, hidden, 'positions')],
-    blocks: blocksOf(prefix, config),
+    blocks: blocksOf(prefix, config, depth),
     after: [
       layerNormLayer(`${prefix}final_layer_norm`, hidden, EPS),
       ...(isClip
@@ -142,7 +144,12 @@ export const visionKeys = (flavour: Flavour): z.ZodRawShape => ({
 });
 
 /** The body of a vision tower. */
-export function visionBody(prefix: string, config: VisionConfig, flavour: Flavour): EncoderBody {
+export function visionBody(
+  prefix: string,
+  config: VisionConfig,
+  flavour: Flavour,
+  depth = DEPTH,
+): EncoderBody {
   const { hidden_size: hidden, patch_size: patch, num_channels: channels } = config;
   const patches = flavour === 'siglip2' ? config.num_patches : patchesOf(config.image_size, patch);
   const isClip = flavour === 'clip';
@@ -157,7 +164,7 @@ export function visionBody(prefix: string, config: VisionConfig, flavour: Flavou
       rowsAdded(`${at}.position_embedding`, positions, hidden, 'positions'),
       ...(isClip ? [layerNormLayer(`${prefix}pre_layrnorm`, hidden, EPS)] : []),
     ],
-    blocks: blocksOf(prefix, config),
+    blocks: blocksOf(prefix, config, depth),
     after: [
       layerNormLayer(`${prefix}post_layernorm`, hidden, EPS),
       ...(isClip || !config.vision_use_head ? [] : [attentionPool(`${prefix}head`, config)]),
@@ -343,9 +350,10 @@ function bothTowers(name: string, kind: string, title: string, flavour: Flavour)
       },
     },
     body(prefix, { text, vision }) {
-      if (prefix !== '') return visionBody(prefix, vision, flavour);
-      const images = visionBody('vision_model.', vision, flavour);
-      const texts = textBody('text_model.', text, isClip);
+      const inVision = `vision.${DEPTH}`;
+      if (prefix !== '') return visionBody(prefix, vision, flavour, inVision);
+      const images = visionBody('vision_model.', vision, flavour, inVision);
+      const texts = textBody('text_model.', text, isClip, `text.${DEPTH}`);
       return {
         ...texts,
         steps: [

@@ -430,7 +430,7 @@ interface SoundConfig {
 }
 
 /** The encoder of Whisper. */
-export const soundLayers = (prefix: string, config: SoundConfig): Layer[] => {
+const soundLayers = (prefix: string, config: SoundConfig): Layer[] => {
   const { d_model: hidden } = config;
   const leaves: BlockLeaves = {
     attention: [

@@ -6,7 +6,7 @@ import * as z from 'zod';
 import { isRecord } from '../../../base/text/words.js';
 import type { KeyRemark } from '../family.js';
 import type { Component, Layer } from '../layer.js';
-import type { Param } from '../param.js';
+import { MAX_LAYERS, type Param } from '../param.js';
 import type { HarmlessKeys, JsonObject } from '../transformer/config-keys.js';
 import { ENCODER_VALUES } from '../transformer/described/define-encoder.js';
 import { huggingFaceReader } from '../transformer/hugging-face.js';
@@ -39,30 +39,8 @@ interface Around {
   /** Whether the class reads no other kind, and not the name, either. */
   readonly isFixed?: boolean;
   readonly prefix: string;
-  /** Values of keys that the section lacks where there is no section. */
-  readonly absent?: JsonObject;
   readonly projector?: Projector;
 }
-
-const CLIP_LARGE: JsonObject = {
-  hidden_size: 1024,
-  intermediate_size: 4096,
-  num_hidden_layers: 24,
-  num_attention_heads: 16,
-  patch_size: 14,
-  image_size: 336,
-  projection_dim: 768,
-};
-
-const SIGLIP_LARGE: JsonObject = {
-  hidden_size: 1152,
-  intermediate_size: 4304,
-  num_hidden_layers: 26,
-  num_attention_heads: 16,
-  patch_size: 14,
-  image_size: 384,
-  vision_use_head: false,
-};
 
 const images = (
   kind: TowerKind,
@@ -75,27 +53,16 @@ const own = { isFixed: true } as const;
 
 /** Classes with towers that are described. */
 const WHOLES: Readonly<Record<string, Around>> = {
-  llava: images('clip_vision_model', TOWER, { absent: CLIP_LARGE, projector: PROJECTORS.llava }),
+  llava: images('clip_vision_model', TOWER, { projector: PROJECTORS.llava }),
   llava_next: images('clip_vision_model', TOWER, {
-    absent: CLIP_LARGE,
     projector: PROJECTORS.llavaNext,
   }),
   llava_onevision: images('siglip_vision_model', TOWER, {
-    absent: SIGLIP_LARGE,
     projector: PROJECTORS.llavaNext,
   }),
   gemma3: images('siglip_vision_model', TOWER, { ...own, projector: PROJECTORS.gemma3 }),
   paligemma: images('siglip_vision_model', TOWER, {
     projector: PROJECTORS.paligemma,
-    absent: {
-      hidden_size: 1152,
-      intermediate_size: 4304,
-      num_hidden_layers: 27,
-      num_attention_heads: 16,
-      patch_size: 14,
-      image_size: 224,
-      vision_use_head: false,
-    },
   }),
   mistral3: images('pixtral', TOWER, { projector: PROJECTORS.mistral3 }),
   idefics3: images('idefics3_vision', 'model.vision_model.', {
@@ -127,14 +94,18 @@ const SAME: Readonly<Record<string, TowerKind>> = {
   idefics3: 'idefics3_vision',
 };
 
-/** The parts beside the language model of a whole config; undefined for a class whose towers are not described. */
+/**
+ * The parts beside the language model of a whole config; undefined for a class whose towers are not described, and for a
+ * file without their section.
+ */
 export function partsBeside(whole: JsonObject): PartsBeside | undefined {
   const around = Object.hasOwn(WHOLES, String(whole.model_type))
     ? WHOLES[String(whole.model_type)]
     : undefined;
   if (around === undefined) return undefined;
-  const given = whole[around.section];
-  const section: JsonObject = isRecord(given) ? given : (around.absent ?? {});
+  const section = whole[around.section];
+  // A file of the language model alone can have the name of the whole.
+  if (!isRecord(section)) return undefined;
   const kind = kindOf(around, section);
   if (kind === undefined) {
     return { problem: `its kind ${JSON.stringify(section.model_type)} is not described` };
@@ -144,7 +115,7 @@ export function partsBeside(whole: JsonObject): PartsBeside | undefined {
   if ('problem' in read) return read;
   return {
     sections: [around.section],
-    remarks: isRecord(given) ? read.remarks : [],
+    remarks: read.remarks,
     of(hidden) {
       const built = tower.build(around.prefix, read.settings, hidden);
       const projected = [
@@ -172,6 +143,9 @@ function kindOf({ kind, isFixed }: Around, { model_type: named }: JsonObject) {
   return Object.hasOwn(TOWERS, name) ? (name as TowerKind) : undefined;
 }
 
+/** Keys of the number of blocks. */
+const DEPTHS = ['num_hidden_layers', 'depth', 'encoder_layers'];
+
 /** Settings of a tower with the defaults of its class. */
 function readTower(
   { shape, harmless }: Tower,
@@ -184,6 +158,8 @@ function readTower(
   const all: HarmlessKeys = { ...ENCODER_VALUES, ...harmless };
   const { settings, remarks } = huggingFaceReader(model, { harmless: all }).read(section);
   const { torch_dtype: _, ...sizes } = settings;
+  const deepest = DEPTHS.find((name) => Number(sizes[name]) > MAX_LAYERS);
+  if (deepest) return { problem: `${key}.${deepest} is more than ${MAX_LAYERS} layers` };
   const found = model.safeParse(sizes);
   if (!found.success) {
     const [issue] = found.error.issues;

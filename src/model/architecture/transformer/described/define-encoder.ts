@@ -34,7 +34,7 @@ export interface EncoderHead {
 export type HeadOf<Config> = (config: Config, tokens: Embedding) => EncoderHead;
 
 /** Keys of the classes of a kind. */
-export const classSettings = (classes: readonly string[], labels = 2) => ({
+const classSettings = (classes: readonly string[], labels = 2) => ({
   class: z
     .enum(classes as [string, ...string[]])
     .default(classes[0] ?? '')
@@ -43,7 +43,7 @@ export const classSettings = (classes: readonly string[], labels = 2) => ({
 });
 
 /** The class and the labels of a `config.json`. */
-export function classIn(
+function classIn(
   { architectures, id2label, num_labels }: JsonObject,
   classes: readonly string[],
 ): JsonObject {
@@ -59,7 +59,7 @@ export function classIn(
 }
 
 /** `architectures` of kinds whose classes are described. */
-export const classesOnly = (classes: readonly string[]): LimitedKey => ({
+const classesOnly = (classes: readonly string[]): LimitedKey => ({
   allows: (value) =>
     !Array.isArray(value) ||
     value.length === 0 ||
@@ -105,7 +105,7 @@ export const ENCODER_VALUES: HarmlessKeys = {
 };
 
 /** The `config.json` of a kind with several classes. */
-export const classReader = (classes: readonly string[], special: Special = {}): Special => ({
+const classReader = (classes: readonly string[], special: Special = {}): Special => ({
   ...special,
   more: (config) => ({ ...special.more?.(config), ...classIn(config, classes) }),
   reads: ['id2label', 'num_labels', 'label2id', ...(special.reads ?? [])],
@@ -143,7 +143,7 @@ export type EncoderClasses<Config> = Readonly<
 >;
 
 /** The encoder alone. */
-export const WITHOUT_HEAD: EncoderClasses<unknown>[string] = {
+const WITHOUT_HEAD: EncoderClasses<unknown>[string] = {
   prefix: '',
   of: () => ({ layers: [] }),
 };
