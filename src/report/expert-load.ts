@@ -1,7 +1,7 @@
 /** How evenly the experts of a mixture are used, as evaluated on a text. */
 import { formatInteger, significant } from '../base/text/units.js';
-import { counted } from '../base/text/words.js';
-import { type LoadFacts, loadFacts, type RouterLoad } from '../language/evaluation/expert-load.js';
+import { counted, sumOf } from '../base/text/words.js';
+import type { RouterLoad } from '../language/evaluation/expert-load.js';
 import type { HeatMapPicture } from './kit/pictures.js';
 import type { Block, Fact } from './kit/report.js';
 import { headingBlock, integerCell, leftColumn, right, tableOf, valueCell } from './kit/report.js';
@@ -12,13 +12,12 @@ interface WithExperts {
 
 /** `2.31 × the even load for expert 17 of layers.3.mlp.gate; 4 of 512 unused`. */
 export function expertFacts({ experts }: WithExperts): Fact[] {
-  const loads = (experts ?? []).map(loadFacts);
-  const [first, ...others] = loads;
-  if (!first) return [];
-  const worst = others.reduce((a, b) => (mostShare(b) > mostShare(a) ? b : a), first);
-  const count = loads.reduce((sum, each) => sum + each.experts, 0);
-  const unused = loads.reduce((sum, each) => sum + each.unused, 0);
-  const most = `${significant(mostShare(worst))} × the even load for expert ${worst.most} of ${worst.router}`;
+  const [first, ...others] = experts ?? [];
+  if (!experts || !first) return [];
+  const worst = others.reduce((a, b) => (highestLoad(b) > highestLoad(a) ? b : a), first);
+  const count = sumOf(experts, ({ sent }) => sent.length);
+  const unused = sumOf(experts, (each) => each.unused);
+  const most = `${significant(highestLoad(worst))} × the even load for expert ${worst.highest} of ${worst.router}`;
   return [
     {
       name: 'experts',
@@ -27,20 +26,23 @@ export function expertFacts({ experts }: WithExperts): Fact[] {
   ];
 }
 
-const mostShare = ({ shares, most }: LoadFacts): number => shares[most] ?? 0;
+/** Tokens of an expert as a multiple of the even number. */
+const loadOf = ({ sent, even }: RouterLoad, expert: number): number => (sent[expert] ?? 0) / even;
+
+const highestLoad = (load: RouterLoad): number => loadOf(load, load.highest);
 
 export function expertTable({ experts }: WithExperts): Block[] {
   if (!experts) return [];
   return [
     headingBlock('Load of the experts, 1 when even'),
-    tableOf(experts.map(loadFacts), [
+    tableOf(experts, [
       leftColumn('router', 'router', ({ router }) => ({ text: router })),
-      right('experts', 'experts', (load) => integerCell(load.experts)),
+      right('experts', 'experts', ({ sent }) => integerCell(sent.length)),
       right('a token', 'per_token', ({ perToken }) => integerCell(perToken)),
-      right('highest', 'highest', (load) => valueCell(mostShare(load), significant)),
-      right('expert', 'highest_expert', ({ most }) => integerCell(most)),
-      right('lowest', 'lowest', ({ shares, least }) => valueCell(shares[least] ?? 0, significant)),
-      right('expert', 'lowest_expert', ({ least }) => integerCell(least)),
+      right('highest', 'highest', (load) => valueCell(highestLoad(load), significant)),
+      right('expert', 'highest_expert', ({ highest }) => integerCell(highest)),
+      right('lowest', 'lowest', (load) => valueCell(loadOf(load, load.lowest), significant)),
+      right('expert', 'lowest_expert', ({ lowest }) => integerCell(lowest)),
       right('unused', 'unused', ({ unused }) => integerCell(unused)),
       right('effective', 'effective', ({ effective }) => valueCell(effective, significant)),
     ]),
@@ -50,16 +52,18 @@ export function expertTable({ experts }: WithExperts): Block[] {
 /** Layers and experts, with the load of each. */
 export function expertMap({ experts }: WithExperts): HeatMapPicture[] {
   if (!experts) return [];
-  const loads = experts.map(loadFacts);
-  const columns = Math.max(...loads.map((each) => each.experts));
+  const columns = Array.from(
+    { length: Math.max(...experts.map(({ sent }) => sent.length)) },
+    (_, expert) => expert,
+  );
   return [
     {
       kind: 'heat map',
       title: 'Load of each expert, 1 when even',
-      columns: Array.from({ length: columns }, (_, expert) => `expert ${expert}`),
-      rows: loads.map(({ router, shares }) => ({
-        label: router,
-        values: Array.from({ length: columns }, (_, expert) => shares[expert] ?? null),
+      columns: columns.map((expert) => `expert ${expert}`),
+      rows: experts.map((load) => ({
+        label: load.router,
+        values: columns.map((expert) => (expert < load.sent.length ? loadOf(load, expert) : null)),
       })),
     },
   ];

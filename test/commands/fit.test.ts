@@ -296,8 +296,6 @@ describe('the exit code of fit', () => {
       { for: 'serving', optimizer: 'sgd' },
       /^--optimizer is a setting of training/,
     ],
-    ['sequences of serving', { for: 'lora', batch: 4 }, /write --micro-batch 4 for a training/],
-    ['sequences of training', { for: 'serving', 'micro-batch': 2 }, /write --batch 2 for serving/],
     ['a flag of serving', { for: 'training', ...LOAD }, /^--prompt-tokens is a setting of serving/],
     ['a type of serving', { for: 'training', dtype: 'int4' }, /^--dtype is a setting of serving/],
     [
@@ -320,6 +318,14 @@ describe('the exit code of fit', () => {
     expect(error).toBeInstanceOf(UserError);
     expect((error as UserError).message).toMatch(message);
   });
+});
+
+it.each([
+  [{ for: 'lora', batch: 4 }, /^write --micro-batch 4 for a training/],
+  [{ for: 'serving', 'micro-batch': 2 }, /^write --batch 2 for serving/],
+] as const)('the sequences of another purpose are named: %j', async (settings, suggestion) => {
+  const error = await answered(SMALL, 'l4', settings).catch((thrown: unknown) => thrown);
+  expect((error as UserError).suggestion).toMatch(suggestion);
 });
 
 it.each([

@@ -145,7 +145,8 @@ function refuseCards(
   inline: string | undefined,
 ): void {
   if (name !== 'gpus' || !Object.hasOwn(typed.command.flags, 'gpu')) return;
-  if (!/^\d.*[a-z]|\b[1-5]0[5-9]0,|,[1-5]0[5-9]0\b/i.test(value)) return;
+  const isNumber = Number.isFinite(Number(value));
+  if (isNumber || !/^\d.*[a-z]|\b[1-5]0[5-9]0,|,[1-5]0[5-9]0\b/i.test(value)) return;
   // Cards in one list are in one machine.
   const cards = value.replaceAll(/, ?/g, '+');
   const words = typed.corrected(at, ['--gpu', cards], inline === undefined ? 2 : 1);

@@ -1,9 +1,10 @@
 /** How evenly the routers of a mixture send tokens to its experts. E experts, K of them for each token. */
+import { sumOf } from '../../base/text/words.js';
 import type { Program, RunInput, RunOutput } from '../../engine/engine.js';
 import type { LanguageModel, Router } from '../../model/architecture/layer.js';
 import { walk } from '../../model/architecture/walk.js';
 
-/** Tokens of the experts of one router. */
+/** How one router divided the tokens among its experts. */
 export interface RouterLoad {
   /** Path of the router: `layers.0.mlp.gate`. */
   readonly router: string;
@@ -11,6 +12,16 @@ export interface RouterLoad {
   readonly perToken: number;
   /** Tokens that each expert computed, by its number. */
   readonly sent: readonly number[];
+  /** Tokens of each expert if all had the same number: K · tokens / E. @minimum 0 */
+  readonly even: number;
+  /** Number of the expert with the most tokens. @integer */
+  readonly highest: number;
+  /** Number of the expert with the fewest tokens. @integer */
+  readonly lowest: number;
+  /** Experts without a token. @integer */
+  readonly unused: number;
+  /** exp of the entropy of the loads: E when they are even, 1 when one expert has all tokens. @minimum 1 */
+  readonly effective: number;
 }
 
 /** Tokens of each expert, by the path of the router. */
@@ -51,11 +62,9 @@ export class LoadFold {
   /** Null for a model without routers. */
   result(): readonly RouterLoad[] | null {
     if (!this.hasRouters) return null;
-    return this.#routers.map(({ name, expertsPerToken }) => ({
-      router: name,
-      perToken: expertsPerToken,
-      sent: this.#sums.get(name) ?? [],
-    }));
+    return this.#routers.map(({ name, expertsPerToken }) =>
+      routerLoad(name, expertsPerToken, this.#sums.get(name) ?? []),
+    );
   }
 }
 
@@ -75,40 +84,20 @@ export const countingProgram = (
   discard: (state) => program.discard?.(state),
 });
 
-/** How one router divides tokens among its experts. */
-export interface LoadFacts {
-  readonly router: string;
-  /** E */
-  readonly experts: number;
-  readonly perToken: number;
-  /** Load of each expert over the even load, K · tokens / E. */
-  readonly shares: readonly number[];
-  /** Number of the expert with the highest load, and of the one with the lowest. */
-  readonly most: number;
-  readonly least: number;
-  /** Experts without a token. */
-  readonly unused: number;
-  /** exp of the entropy of the loads: E when even, 1 when one expert gets all. */
-  readonly effective: number;
-}
-
-export function loadFacts({ router, perToken, sent }: RouterLoad): LoadFacts {
-  const total = sent.reduce((sum, each) => sum + each, 0) || 1;
-  const shares = sent.map((each) => (each * sent.length) / total);
+/** @param sent Tokens of each expert. */
+export function routerLoad(router: string, perToken: number, sent: readonly number[]): RouterLoad {
+  const total = sumOf(sent, (each) => each);
   const extreme = (isBetter: (a: number, b: number) => boolean) =>
     sent.reduce((at, each, expert) => (isBetter(each, sent[at] ?? 0) ? expert : at), 0);
-  const entropy = sent.reduce(
-    (sum, each) => (each === 0 ? sum : sum - (each / total) * Math.log(each / total)),
-    0,
-  );
+  const shares = sent.filter((each) => each > 0).map((each) => each / total);
   return {
     router,
-    experts: sent.length,
     perToken,
-    shares,
-    most: extreme((a, b) => a > b),
-    least: extreme((a, b) => a < b),
-    unused: sent.filter((each) => each === 0).length,
-    effective: Math.exp(entropy),
+    sent,
+    even: total / sent.length,
+    highest: extreme((a, b) => a > b),
+    lowest: extreme((a, b) => a < b),
+    unused: sent.length - shares.length,
+    effective: Math.exp(-sumOf(shares, (share) => share * Math.log(share))),
   };
 }

@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { parseDocument } from '../../../src/config/document.js';
 import { modelOf } from '../../../src/input/model-input/model-file.js';
-import { UndescribedModel } from '../../../src/input/model-input/undescribed-model.js';
 import { countParameters } from '../../../src/model/budget/parameters.js';
 
 const SIZES = {
@@ -14,6 +13,8 @@ const SIZES = {
   max_position_embeddings: 20,
 };
 
+const ENCODER = { encoder_layers: 1, encoder_ffn_dim: 8, encoder_attention_heads: 2 };
+
 const read = (more: object) =>
   modelOf(parseDocument(JSON.stringify({ ...SIZES, ...more }), 'config.json'));
 
@@ -23,7 +24,14 @@ describe('a config.json of an encoder-decoder kind', () => {
     { architectures: ['BartModel'], is_encoder_decoder: true },
     { is_encoder_decoder: true },
   ])('is not read as its decoder: %j', async (more) => {
-    await expect(read(more)).rejects.toThrow(UndescribedModel);
+    const { family, model } = await read({ ...ENCODER, ...more });
+    expect(family.name).toBe('bart-seq2seq');
+    // Of BartForConditionalGeneration and BartModel in transformers 5.18.
+    expect(countParameters(model).parameters).toBe(5552);
+  });
+
+  it('is refused for a class that is not described', async () => {
+    await expect(read({ architectures: ['BartForSpeech'] })).rejects.toThrow(/BartForSpeech/);
   });
 
   it.each([

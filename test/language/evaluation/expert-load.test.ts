@@ -9,7 +9,7 @@ import {
   type WeightedModelFile,
 } from '../../../src/input/model-input/weighted-model.js';
 import { evaluationOf } from '../../../src/language/evaluation/evaluate-models.js';
-import { loadFacts } from '../../../src/language/evaluation/expert-load.js';
+import { routerLoad } from '../../../src/language/evaluation/expert-load.js';
 import { Windows } from '../../../src/language/evaluation/windows.js';
 import { expertFacts, expertMap } from '../../../src/report/expert-load.js';
 
@@ -95,26 +95,23 @@ describe('the tokens of each expert', () => {
   });
 
   it('have facts', () => {
-    const load = { router: 'layers.3.gate', perToken: 2, sent: [6, 0, 2, 0] };
-    expect(loadFacts(load)).toMatchObject({
-      shares: [3, 0, 1, 0],
-      most: 0,
-      least: 1,
-      unused: 2,
-    });
+    const load = routerLoad('layers.3.gate', 2, [6, 0, 2, 0]);
+    expect(load).toMatchObject({ even: 2, highest: 0, lowest: 1, unused: 2 });
     // exp(−(¾ ln ¾ + ¼ ln ¼))
-    expect(loadFacts(load).effective).toBeCloseTo(1.7548, 4);
-    expect(loadFacts({ ...load, sent: [5, 5, 5, 5] }).effective).toBeCloseTo(4, 12);
-    expect(expertFacts({ experts: [{ ...load, sent: [1, 1, 1, 1] }, load] })).toEqual([
+    expect(load.effective).toBeCloseTo(1.7548, 4);
+    const even = routerLoad('layers.1.gate', 2, [5, 5]);
+    expect(even).toMatchObject({ even: 5, unused: 0 });
+    expect(even.effective).toBeCloseTo(2, 12);
+    expect(expertFacts({ experts: [even, load] })).toEqual([
       {
         name: 'experts',
-        text: '3.00 × the even load for expert 0 of layers.3.gate; 2 of 8 experts unused',
+        text: '3.00 × the even load for expert 0 of layers.3.gate; 2 of 6 experts unused',
       },
     ]);
     expect(expertFacts({ experts: null })).toEqual([]);
-    expect(expertMap({ experts: [load, { ...load, sent: [1, 1] }] })[0]?.rows).toEqual([
+    expect(expertMap({ experts: [load, even] })[0]?.rows).toEqual([
       { label: 'layers.3.gate', values: [3, 0, 1, 0] },
-      { label: 'layers.3.gate', values: [1, 1, null, null] },
+      { label: 'layers.1.gate', values: [1, 1, null, null] },
     ]);
   });
 });
