@@ -31,7 +31,9 @@ describe('a config.json of an encoder-decoder kind', () => {
   });
 
   it('is refused for a class that is not described', async () => {
-    await expect(read({ architectures: ['BartForSpeech'] })).rejects.toThrow(/BartForSpeech/);
+    await expect(read({ architectures: ['BartForSpeech'] })).rejects.toMatchObject({
+      problems: [{ message: expect.stringContaining('BartForSpeech') }],
+    });
   });
 
   it.each([

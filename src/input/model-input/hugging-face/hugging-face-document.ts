@@ -297,7 +297,9 @@ function aboutKey(
       suggestion: meant ? `did you mean ${quote(meant)}?` : 'check that the model works without it',
     };
   }
-  const value = describeValue(valueAt(config, path));
+  const given = valueAt(config, path);
+  // The class in `architectures` is the only item of a list.
+  const value = describeValue(Array.isArray(given) && given.length === 1 ? given[0] : given);
   return severity === 'error'
     ? {
         message: `${key} ${value} is not supported: ${why}`,
