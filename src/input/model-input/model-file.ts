@@ -29,6 +29,7 @@ import { storedBits } from '../../model/quantization/stored-weights.js';
 import type { DecidedFamily } from './hugging-face/family-of-keys.js';
 import { asOfFamily, inSettingNames, withSettingNames } from './hugging-face/setting-names.js';
 import type { LeftOutPart } from './parts-left-out.js';
+import { UndescribedModel } from './undescribed-model.js';
 
 /** A valid config and the model that it describes. */
 export interface ModelFile<F extends Family = Family> {
@@ -97,7 +98,11 @@ export async function modelOf(
   const problems = strict ? found.map(asError) : found;
   const errors = checked.errors + (strict ? checked.warnings : 0);
   const { value } = checked;
-  if (value === undefined || errors > 0) throw invalidConfig(written.file, problems, errors);
+  if (value === undefined || errors > 0) {
+    const error = invalidConfig(written.file, problems, errors);
+    const isOwn = !isRecord(document.value.model) && set.length === 0 && !strict;
+    throw family.hasEncoder && isOwn ? new UndescribedModel(error) : error;
+  }
   const described = describe(written, family, value, problems);
   const model = quantization?.served ? withStoredBits(described, quantization) : described;
   return {

@@ -174,6 +174,7 @@ export function defineEncoder<Config extends EncoderSettings>(
   const schema = transformerDocument(name, { ...classSettings(names, encoder.labels), ...keys });
   return defineTransformer({
     title: `${title}; described, not run`,
+    hasEncoder: true,
     schema: schema as unknown as TransformerSchema,
     rules: rules as never,
     huggingFace: classReader(names, huggingFace),
