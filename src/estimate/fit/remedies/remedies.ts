@@ -295,7 +295,7 @@ export function fitTraining(
   const search = isFitting ? roomFor : remediesFor;
   return {
     ...memory,
-    withoutSpeed: withoutSpeedText(setting),
+    withoutSpeed: withoutSpeedText(model, setting),
     ...(step && { step }),
     ...(step && trainTokens !== undefined && { time: trainingTimeOf(step, trainTokens) }),
     gpus: fewest?.gpus ?? null,
