@@ -164,6 +164,11 @@ function reasonFor(
   error: UserError,
   { class: kind, modelType }: Pick<RepositoryWeights, 'class' | 'modelType'>,
 ): string {
+  // A family with an encoder gives the reason: its config lacks sizes, or names another class.
+  const problem = error.problems.find(({ severity }) => severity === 'error');
+  if (error instanceof UndescribedModel && problem && !problem.path?.endsWith('model_type')) {
+    if (isFamilyName(modelType)) return `config.json: ${problem.message}`;
+  }
   // A family describes only the decoder of a larger model of its kind.
   if (isFamilyName(modelType) && kind !== null) return `no family describes ${kind}`;
   if (modelType !== null) return `no family describes ${quote(modelType)}`;

@@ -177,10 +177,10 @@ export default class Fit extends TrainingCommand {
     }
     const report = (each: FitResult) => fitReport(each, { explain: flags.explain, argv });
     if (flags.emit === undefined) return this.answer(flags, result, report);
-    const { document, file: model } = loaded;
+    const { document, file: model, model: layers } = loaded;
     const facts = { model: this.#named ?? model, division: flags.zero, ...this.emittedConfig };
     const { emittedOfFit } = await import('../cli/training-config/emit-answer.js');
-    const emitted = await emittedOfFit(flags.emit, result, { document, facts, argv });
+    const emitted = await emittedOfFit(flags.emit, result, { document, layers, facts, argv });
     return this.answerEmitted(flags, result, emitted, report);
   }
 

@@ -11,6 +11,7 @@ import { servedParameters } from '../estimate/fit/serving/quantized.js';
 import { usualFormat } from '../estimate/fit/serving/weight-types.js';
 import type { Exact } from '../model/budget/figure.js';
 import { lastTokensFlopsOf, type Recompute } from '../model/budget/flops.js';
+import { generationOf, uncountedTower } from '../model/budget/generation.js';
 import { DEFAULT_OPTIMIZER, type Optimizer, type Precision } from '../model/budget/optimizers.js';
 import {
   blocksOf,
@@ -92,7 +93,9 @@ export function profile(model: Model, options: ProfileOptions = {}): ProfileResu
   const format = servedFormat(options.dtype, storedWeightFormat(model));
   const counted = profileModel(description, setting);
   const inference = inferenceIn(description, format, counted.inference);
-  const generation = lastTokensFlopsOf(description, setting.inference.context);
+  const kind = generationOf(description);
+  const generation =
+    kind === 'tokens' ? lastTokensFlopsOf(description, setting.inference.context) : undefined;
   const result: ProfileResult = {
     schema: 'minimind/profile@1',
     file,
@@ -103,6 +106,9 @@ export function profile(model: Model, options: ProfileOptions = {}): ProfileResu
     inference,
     ...(format && { weights: format, onGpu: memoryOnGpu(description, setting, format) }),
     ...(generation && { generation }),
+    ...(kind !== 'tokens' && {
+      encoder: { isAlone: kind === 'none', uncounted: uncountedTower(description) ?? null },
+    }),
     served: SERVED.map((dtype) => ({
       dtype,
       bytes: servedParameters(description, usualFormat(dtype)),

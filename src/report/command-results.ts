@@ -190,6 +190,14 @@ interface ServedWeights {
   readonly bytes: Figure;
 }
 
+/** What a model with an encoder leaves out of its figures. */
+export interface EncoderFacts {
+  /** Whether the model is an encoder alone, which has no cache and generates no tokens. */
+  readonly isAlone: boolean;
+  /** Part whose FLOPs are not counted: `audio encoder`; null if all are. */
+  readonly uncounted: string | null;
+}
+
 /**
  * Parameters, memory and FLOPs of a model.
  * @answer minimind profile --json
@@ -220,6 +228,8 @@ export interface ProfileResult extends ModelProfile {
   readonly layerCount: number;
   /** Generating the last tokens of the context; absent for a single token. */
   readonly generation?: GenerationFlops;
+  /** Set for a model with an encoder. */
+  readonly encoder?: EncoderFacts;
   /** Format of the weights in inference; absent for a type that nothing serves. */
   readonly weights?: WeightFormat;
   /** Memory on one GPU, workspace included; absent for a type that nothing serves. */

@@ -10,6 +10,8 @@ import type { FitResult } from '../../estimate/fit/fits.js';
 import type { Cluster } from '../../estimate/hardware/gpu.js';
 import type { TrainPlanResult } from '../../estimate/training/plan-training.js';
 import type { TrainingConfigAnswer } from '../../input/training-config/training-answer.js';
+import type { LanguageModel } from '../../model/architecture/layer.js';
+import { generationOf } from '../../model/budget/generation.js';
 import { hardwareText, placesVerdict } from '../../report/fit/fit-places.js';
 import { pasteable } from '../line/line-mistake.js';
 import { isStdout } from '../output.js';
@@ -53,7 +55,7 @@ const modelOf = ({ model, answer, config }: FitToEmit['facts']): EmittedModel =>
 export async function emittedOfFit(
   name: EmitName,
   result: FitResult,
-  { document, facts, argv }: FitToEmit,
+  { document, facts, argv, layers }: FitToEmit & { readonly layers: LanguageModel },
 ): Promise<Emitted> {
   const { purpose: needed, title } = EMIT_PROGRAMS[name];
   const purpose = result.purpose === 'serving' ? 'serving' : 'training';
@@ -61,6 +63,12 @@ export async function emittedOfFit(
     throw usageError(
       `--emit ${name}: ${title} is for ${needed}, and this line asks about ${result.purpose}`,
       `write ${needed === 'training' ? '--for training' : '--for serving'}, or one of ${emitNamesFor(purpose).join(', ')}`,
+    );
+  }
+  if (purpose === 'serving' && generationOf(layers) !== 'tokens') {
+    throw usageError(
+      `--emit ${name}: the model ${result.pass ? 'is' : 'has'} an encoder, and only commands that serve decoders are written`,
+      'leave it out',
     );
   }
   const [lead, verdict] = [leadOf('fit', argv), verdictOf(name, result)];

@@ -55,7 +55,7 @@ export interface FitListResult {
 
 /** Row of one combination. */
 export function fitListRow(
-  { purpose, serving, training, adapters }: Fits,
+  { purpose, serving, training, adapters, pass }: Fits,
   cluster: Cluster,
 ): FitListRow {
   const of = { gpu: clusterName(cluster), gpus: cluster.gpus };
@@ -88,6 +88,19 @@ export function fitListRow(
       tokensPerSecond: (isRoom && fit.decode?.tokensPerSecond.expected.value) || null,
       serverTokensPerSecond: throughput?.full.tokensPerSecond.expected.value ?? null,
       users: throughput === null ? null : (throughput.atSpeed?.users ?? 0),
+    };
+  }
+  if (purpose === 'serving' && pass) {
+    return {
+      ...of,
+      context: pass.context,
+      batch: pass.batch,
+      verdict: pass.verdict,
+      memoryBytes: pass.total.expected.value,
+      capacityBytes,
+      tokensPerSecond: null,
+      serverTokensPerSecond: null,
+      users: null,
     };
   }
   const trained = adapters ?? training;

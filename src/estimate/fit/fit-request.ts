@@ -29,6 +29,7 @@ import { parallelismOf } from './parallelism/parallelism.js';
 import { replicasOf, trainingAxesOf } from './parallelism/training-axes.js';
 import { isPlaceable, placesWish, refusePlacesOfTraining } from './places/places-options.js';
 import type { Purpose } from './purpose.js';
+import { refuseOfDecoding } from './serving/encoder-pass.js';
 import { requireGpus } from './serving/placed-serving.js';
 import { weightLayout } from './serving/quantized.js';
 import { requireAxes, requireExpertsFor, type ServingAxes } from './serving/serving-axes.js';
@@ -454,6 +455,7 @@ export function fitRequestOf(
   options: FitOptions,
 ): FitRequest {
   refuseContradictions(options, cluster.gpu.name);
+  refuseOfDecoding(loaded.model, options);
   const hints = hintsOf(loaded);
   const { positions } = loaded.model;
   const training =

@@ -6,6 +6,7 @@ import type { LanguageModel } from '../../model/architecture/layer.js';
 import type { Bounds } from '../../model/budget/figure.js';
 import type { GenerationFlops } from '../../model/budget/flops.js';
 import { answerFlopsOf } from '../../model/budget/flops.js';
+import { generationOf } from '../../model/budget/generation.js';
 import type { SettingOrigin } from '../../model/budget/profile-model.js';
 import { resolveSetting } from '../../model/budget/profile-model.js';
 import type { Emitted } from '../emit/emitted.js';
@@ -20,6 +21,7 @@ import type { Purpose } from './purpose.js';
 import type { ServingRemedy, UnmetRequirement } from './remedies/remedies.js';
 import { adapterRemedies, fitTraining, servingRemedies } from './remedies/remedies.js';
 import type { BatchingComparison } from './serving/batching.js';
+import { type EncoderPass, encoderPass } from './serving/encoder-pass.js';
 import { placedServing } from './serving/placed-serving.js';
 import type { ServingCost, ServingFit, UsersFit } from './serving/serving.js';
 import { fitServing, servingCost, usersOf } from './serving/serving.js';
@@ -111,7 +113,9 @@ export interface Fits {
         readonly cost?: Bounds;
       })
     | null;
-  /** Serving; null with `--for training`. */
+  /** A pass of an encoder, in place of serving; absent for a model that generates tokens. */
+  readonly pass?: EncoderPass;
+  /** Serving; null with `--for training`, and for an encoder. */
   readonly serving:
     | (Resolved<ServingFitSetting> & {
         /** Memory and speed of serving. */
@@ -183,6 +187,7 @@ export function fitsOf(
   model: LanguageModel,
   { purpose, training, serving, price, isBrief = false }: FitRequest,
 ): Fits {
+  const isAlone = generationOf(model) === 'none';
   const isOfAdapters = purpose === 'lora' || purpose === 'qlora';
   return {
     purpose,
@@ -191,7 +196,8 @@ export function fitsOf(
       ? null
       : training &&
         trainingOf(model, training, { price, isSearched: !isBrief || purpose === 'training' }),
-    serving: serving && servingOf(model, serving, price),
+    ...(serving && isAlone && { pass: encoderPass(model, serving.setting) }),
+    serving: serving && !isAlone ? servingOf(model, serving, price) : null,
   };
 }
 

@@ -193,16 +193,16 @@ export function adjustedToCheckpoint<Loaded extends ModelFile>(
 
 function asNamed<Loaded extends ModelFile>(loaded: Loaded, checkpoint: Checkpoint): Loaded {
   const { family, document } = loaded;
-  if (family.storedSettings === undefined) return loaded;
   const changes = family.namesOnLoad ?? [];
+  if (family.storedSettings === undefined && changes.length === 0) return loaded;
   const names = storedNames(checkpoint);
   const stored = shapesOf(
     changes.length > 0 ? namesOnLoad(names, changes) : names,
     (a, b) => equalByLocation(a, b) === true,
   );
-  const settings = family
-    .storedSettings(stored)
-    .filter(({ path: dotted, value }) => valueAt(document, splitDotted(dotted)) !== value);
+  const settings = (family.storedSettings?.(stored) ?? []).filter(
+    ({ path: dotted, value }) => valueAt(document, splitDotted(dotted)) !== value,
+  );
   const changed = settings.length > 0 ? changedTo(loaded, settings) : undefined;
   const adjusted = changed ? { ...loaded, ...changed } : loaded;
   return changes.length > 0

@@ -29,6 +29,7 @@ import { storedBits } from '../../model/quantization/stored-weights.js';
 import type { DecidedFamily } from './hugging-face/family-of-keys.js';
 import { asOfFamily, inSettingNames, withSettingNames } from './hugging-face/setting-names.js';
 import type { LeftOutPart } from './parts-left-out.js';
+import { UndescribedModel } from './undescribed-model.js';
 
 /** A valid config and the model that it describes. */
 export interface ModelFile<F extends Family = Family> {
@@ -97,7 +98,11 @@ export async function modelOf(
   const problems = strict ? found.map(asError) : found;
   const errors = checked.errors + (strict ? checked.warnings : 0);
   const { value } = checked;
-  if (value === undefined || errors > 0) throw invalidConfig(written.file, problems, errors);
+  if (value === undefined || errors > 0) {
+    const error = invalidConfig(written.file, problems, errors);
+    const isOwn = !isRecord(document.value.model) && set.length === 0 && !strict;
+    throw family.hasEncoder && isOwn ? new UndescribedModel(error) : error;
+  }
   const described = describe(written, family, value, problems);
   const model = quantization?.served ? withStoredBits(described, quantization) : described;
   return {
@@ -105,7 +110,7 @@ export async function modelOf(
     family,
     document: value,
     model,
-    warnings: [...problems, ...describedNote(written, described)],
+    warnings: [...problems, ...(await describedNote(written, described))],
     locate: (path) => written.locate(path),
     ...(textOf !== undefined && { textOf, ...(await besideIn(document, model)) }),
     ...(quantization && { quantization }),
@@ -136,20 +141,28 @@ async function besideIn(
 }
 
 /** A note on a model that no engine runs. */
-function describedNote(document: ConfigDocument, model: LanguageModel): Problem[] {
+async function describedNote(document: ConfigDocument, model: LanguageModel): Promise<Problem[]> {
   const layer = describedLayer(model);
-  return layer
-    ? [
-        {
-          severity: 'warning',
-          ...document.locate(['model', 'family']),
-          path: 'model.family',
-          message: `described, not run: no engine computes ${layer.title}`,
-          suggestion: 'parameters, caches and FLOPs are counted as for every model',
-        },
-      ]
-    : [];
+  if (layer === undefined) return [];
+  const { generationOf, uncountedTower } = await import('../../model/budget/generation.js');
+  const tower = uncountedTower(model);
+  const caches = generationOf(model) === 'none' ? '' : 'caches ';
+  const counted = tower
+    ? `parameters${caches && ' and caches'} are counted, and FLOPs without those of the ${tower}`
+    : `parameters, ${caches}and FLOPs are counted as for every model`.replace(', and', ' and');
+  return [
+    {
+      severity: 'warning',
+      ...document.locate(['model', 'family']),
+      path: 'model.family',
+      message: `described, not run: no engine computes its ${pluralTitle(layer.title)}`,
+      suggestion: counted,
+    },
+  ];
 }
+
+/** `encoder blocks`, `blocks with hyper-connections`: titles name one layer. */
+const pluralTitle = (title: string): string => title.replace(/\bblock(?=$| with| of)/, 'blocks');
 
 /** The description with the bits of its stored tensors, counted once when they are asked for. */
 function withStoredBits(described: LanguageModel, quantization: Quantization): LanguageModel {

@@ -189,6 +189,8 @@ export interface Family<Schema extends FamilySchema = FamilySchema> {
   readonly title: string;
   /** Default: dense. */
   readonly architecture?: Architecture;
+  /** Whether its models have an encoder: the weights of one that cannot be described are counted from their headers. */
+  readonly hasEncoder?: boolean;
   readonly schema: Schema;
   /** Checks beyond the schema. */
   readonly rules: readonly DocumentRule<z.output<Schema>>[];

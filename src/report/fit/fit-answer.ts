@@ -28,6 +28,7 @@ import type { Block, Cell, Fact, TableBlock, Verdict } from '../kit/report.js';
 import { leftColumn, noteOf, right, strongCell, valueCell } from '../kit/report.js';
 import { contextText, precisionText } from '../profile/setting-notes.js';
 import { boundsCells, boundsColumns, bytesText, NOUNS, TONES } from './fit-bounds.js';
+import { passFacts, passVerdict } from './fit-pass.js';
 import { hardwareText, placesFacts, placesProposal, placesVerdict, ramFor } from './fit-places.js';
 import { serverFacts, usersTable } from './fit-server.js';
 import type { Serving } from './fit-serving.js';
@@ -68,6 +69,7 @@ export function fitVerdictOf(result: FitResult): Verdict {
       tone: TONES[verdict],
     };
   }
+  if (result.pass && purpose === 'serving') return passVerdict(result.pass, cluster);
   const verdict = (purpose === 'training' ? training : serving)?.fit.verdict ?? 'does not fit';
   if (purpose === 'training') {
     const text = serving ? `Training ${verdict} on ${on}` : `${capital(verdict)} on ${on}`;
@@ -121,6 +123,7 @@ export function fitFacts(result: FitResult): Fact[] {
       calibrationFact(result.cluster),
     ]),
     ...(serving ? servingFacts(serving, result) : []),
+    ...(result.pass ? passFacts(result.pass) : []),
     ...(result.batching ? [{ name: 'batching', text: batchingText(result.batching) }] : []),
     ...(training && purpose === 'training' ? trainingFacts(training) : []),
     ...(adapters ? adapterFacts(adapters) : []),

@@ -40,6 +40,7 @@ import { explanationBlocks } from '../profile/explanation.js';
 import { answerTable, fitFacts, fitVerdictOf, nextOf } from './fit-answer.js';
 import type { BoundsRow } from './fit-bounds.js';
 import { boundsCells, boundsColumns, bytesText, sameBounds } from './fit-bounds.js';
+import { passRows } from './fit-pass.js';
 import { fitPictures } from './fit-pictures.js';
 import { placesBlocks, placesRows } from './fit-places.js';
 import { serverRows } from './fit-server.js';
@@ -118,7 +119,8 @@ function batchingBlocks({ lengths, batch, mean, drawn, ...mixed }: BatchingCompa
   ];
 }
 
-const sectionsOf = ({ training, serving, adapters, forward }: FitResult) => ({
+const sectionsOf = ({ training, serving, adapters, forward, pass }: FitResult) => ({
+  ...(pass && { pass }),
   ...(adapters && { adapters: adapters.fit }),
   ...(training && {
     training: { ...training.fit, ...(training.cost && { cost: training.cost }) },
@@ -247,6 +249,7 @@ const peakCell = (peak: number | undefined): Cell =>
 // CSV: one row per figure, with exact numbers.
 
 function csvTable({
+  pass,
   training,
   serving,
   adapters,
@@ -256,10 +259,12 @@ function csvTable({
   readonly training: Training | null;
   readonly serving: Serving | null;
   readonly forward: MachineForward | null;
+  readonly pass?: FitResult['pass'];
 }): TableBlock {
   const rows = {
     training: training ? trainingRows(training) : [],
     serving: serving ? servingRows(serving) : [],
+    pass: pass ? passRows(pass) : [],
     adapters: adapters ? memoryRows(adapters.fit) : [],
     forward: forward
       ? [

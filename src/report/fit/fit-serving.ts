@@ -138,7 +138,7 @@ export const servingText = ({ flags }: ServingRemedy): string => settingsLine(fl
 
 export const formatText = ({
   weights: { dtype, groupSize, scaleDtype, zeroPoints, stored },
-}: Serving['setting']) =>
+}: Pick<Serving['setting'], 'weights'>) =>
   stored !== undefined
     ? `${dtype} (as stored: ${stored})`
     : groupSize === 'block' || ['f32', 'bf16', 'f16'].includes(dtype)

@@ -133,6 +133,7 @@ function profileFacts({
   setting,
   weights: weightFormat,
   onGpu,
+  encoder,
 }: ProfileResult): Fact[] {
   const { state, total, weights } = inference;
   const { batch, context, dtype } = setting.inference;
@@ -154,6 +155,7 @@ function profileFacts({
     checkpoint?.ignored && { name: 'not counted', text: ignoredText(checkpoint.ignored) },
     adapter && adapterFact(adapter, Number(parameters.total.value)),
     ...stateFacts(state, setting),
+    encoder?.isAlone && { name: 'KV cache', text: 'none: an encoder generates no tokens' },
     {
       name: 'inference',
       text: `${formatBytes(total.value)} ${format}, ${tokens}${onGpuText(onGpu?.serving)}`,
@@ -162,7 +164,8 @@ function profileFacts({
       name: 'compute',
       text:
         `${formatFlops(BigInt(forwardFlops.total.value) / BigInt(batch * context))} per token, ` +
-        `${formatFlops(forwardFlops.total.value)} per forward pass${setting.inference.causal ? ' (causal)' : ''}`,
+        `${formatFlops(forwardFlops.total.value)} per forward pass${setting.inference.causal ? ' (causal)' : ''}` +
+        (encoder?.uncounted ? `; those of the ${encoder.uncounted} are not counted` : ''),
     },
     { name: 'training', text: trainingFact(training, setting, onGpu) },
   ]);

@@ -58,6 +58,26 @@ describe('a repository', () => {
   });
 
   it.each([
+    ['sizes', { architectures: ['BertModel'] }, 'config.json: gives neither hidden_size'],
+    [
+      'a described class',
+      { architectures: ['BertForNextTokens'], hidden_size: 4, num_hidden_layers: 2 },
+      'config.json: architectures a list is not supported: the described classes are BertModel',
+    ],
+  ])('says why an encoder without %s is not described', async (_, keys, reason) => {
+    const layout = LAYOUTS.find(({ title }) => title.startsWith('bert:')) as Layout;
+    const config = JSON.stringify({ model_type: 'bert', ...keys });
+    const folder = repositoryOf({ files: { ...layout.files, 'config.json': config } });
+    const { stdout } = await runHere(['profile', folder, '--json']);
+    const { parameters, reason: found } = JSON.parse(stdout);
+    expect(parameters).toBe(Object.values(layout.parameters)[0]);
+    expect(found).toContain(reason);
+    // The config alone has no weights to count.
+    const alone = folderOf({ 'config.json': config });
+    expect(await runHere(['profile', `${alone}/config.json`])).toMatchObject({ code: 2 });
+  });
+
+  it.each([
     [
       'several files of a described model',
       {

@@ -1,7 +1,7 @@
 /**
- * Published totals of encoders, encoder-decoders and multimodal models. Sizes are those of the `config.json` of each
- * repository. The totals are those of the class in transformers 5.18, and of the source that a row names: `card`, the
- * "model size" of the repository on the hub, from the headers of its safetensors; or a paper.
+ * Published totals of encoders, encoder-decoders and multimodal models. The totals are those of the class in transformers
+ * 5.18, for the sizes written here, which were not compared with a copy of each `config.json`. A row names the rounded total
+ * that was looked up, and where; rows without one are counted on the class only.
  */
 import { describe, expect, test } from 'vitest';
 import { parseDocument } from '../../../src/config/document.js';
@@ -55,80 +55,84 @@ const QWEN = {
   ...{ num_attention_heads: 28, num_key_value_heads: 4, vocab_size: 152_064 },
 };
 
+/** No published total was found for these sizes. */
+const CLASS_ONLY = 'counted on the class only';
+const T5_README = 'google-research/text-to-text-transfer-transformer, README.md, 03c9416';
+const WHISPER_CARD = 'openai/whisper, model-card.md, 0a44120';
+
 /** Name, config, parameters, and the source of the total. */
 const MODELS: readonly (readonly [string, object, number, string])[] = [
-  // arXiv 1810.04805 rounds to 110M and 340M.
   [
     'bert-base-uncased',
     bert('bert', 'BertModel', [30_522, 768, 12, 12, 3072]),
     109_482_240,
-    'arXiv 1810.04805: 110M',
+    'google-research/bert, README.md: 110M',
   ],
   [
     'bert-large-uncased',
     bert('bert', 'BertModel', [30_522, 1024, 24, 16, 4096]),
     335_141_888,
-    'arXiv 1810.04805: 340M',
+    'google-research/bert, README.md: 340M',
   ],
   [
     'roberta-base',
     roberta('roberta', 'RobertaForMaskedLM', [50_265, 768, 12, 12, 3072]),
     124_697_433,
-    'arXiv 1907.11692: 125M',
+    'facebookresearch/fairseq, examples/roberta/README.md: 125M',
   ],
   [
     'xlm-roberta-large',
     roberta('xlm-roberta', 'XLMRobertaForMaskedLM', [250_002, 1024, 24, 16, 4096]),
     560_142_482,
-    'arXiv 1911.02116: 550M',
+    'facebookresearch/fairseq, examples/xlmr/README.md: 560M',
   ],
   [
     'distilbert-base-uncased',
     { model_type: 'distilbert', architectures: ['DistilBertModel'], dim: 768, n_layers: 6 },
     66_362_880,
-    'arXiv 1910.01108: 66M',
+    CLASS_ONLY,
   ],
   [
     'albert-base-v2',
     { ...bert('albert', 'AlbertModel', [30_000, 768, 12, 12, 3072]), embedding_size: 128 },
     11_683_584,
-    'arXiv 1909.11942: 12M',
+    CLASS_ONLY,
   ],
   [
     'ModernBERT-base',
     bert('modernbert', 'ModernBertForMaskedLM', [50_368, 768, 22, 12, 1152]),
     149_655_232,
-    'arXiv 2412.13663: 149M',
+    'answerdotai/ModernBERT-large, README.md, 8a783c9: 149M',
   ],
   [
     'ModernBERT-large',
     bert('modernbert', 'ModernBertForMaskedLM', [50_368, 1024, 28, 16, 2624]),
     395_881_664,
-    'arXiv 2412.13663: 395M',
+    'answerdotai/ModernBERT-large, README.md, 8a783c9: 395M',
   ],
-  ['t5-small', t5(512, 2048, 6, 8), 60_506_624, 'arXiv 1910.10683: 60M'],
-  ['t5-base', t5(768, 3072, 12, 12), 222_903_552, 'arXiv 1910.10683: 220M'],
-  ['t5-large', t5(1024, 4096, 24, 16), 737_668_096, 'arXiv 1910.10683: 770M'],
-  ['t5-3b', t5(1024, 16_384, 24, 32, { d_kv: 128 }), 2_851_598_336, 'arXiv 1910.10683: 2.8B'],
-  ['t5-11b', t5(1024, 65_536, 24, 128, { d_kv: 128 }), 11_307_321_344, 'arXiv 1910.10683: 11B'],
+  ['t5-small', t5(512, 2048, 6, 8), 60_506_624, `${T5_README}: 60M`],
+  ['t5-base', t5(768, 3072, 12, 12), 222_903_552, `${T5_README}: 220M`],
+  ['t5-large', t5(1024, 4096, 24, 16), 737_668_096, `${T5_README}: 770M`],
+  ['t5-3b', t5(1024, 16_384, 24, 32, { d_kv: 128 }), 2_851_598_336, `${T5_README}: 3B`],
+  ['t5-11b', t5(1024, 65_536, 24, 128, { d_kv: 128 }), 11_307_321_344, `${T5_README}: 11B`],
   // The file holds a head of its own, which the class of a new model ties: 222,903,552 + 24,674,304.
-  ['flan-t5-base', t5(768, 2048, 12, 12, flan), 247_577_856, 'card of google/flan-t5-base: 0.2B'],
-  ['flan-t5-xl', t5(2048, 5120, 24, 32, flan), 2_849_757_184, 'arXiv 2210.11416: 3B'],
-  ['whisper-tiny', whisper(384, 4), 37_760_640, 'arXiv 2212.04356: 39M'],
-  ['whisper-base', whisper(512, 6), 72_593_920, 'arXiv 2212.04356: 74M'],
-  ['whisper-small', whisper(768, 12), 241_734_912, 'arXiv 2212.04356: 244M'],
-  ['whisper-medium', whisper(1024, 24), 763_857_920, 'arXiv 2212.04356: 769M'],
+  ['flan-t5-base', t5(768, 2048, 12, 12, flan), 247_577_856, CLASS_ONLY],
+  ['flan-t5-xl', t5(2048, 5120, 24, 32, flan), 2_849_757_184, CLASS_ONLY],
+  ['whisper-tiny', whisper(384, 4), 37_760_640, `${WHISPER_CARD}: 39M`],
+  ['whisper-base', whisper(512, 6), 72_593_920, `${WHISPER_CARD}: 74M`],
+  ['whisper-small', whisper(768, 12), 241_734_912, `${WHISPER_CARD}: 244M`],
+  ['whisper-medium', whisper(1024, 24), 763_857_920, `${WHISPER_CARD}: 769M`],
   [
     'whisper-large-v3',
     whisper(1280, 32, 32, LARGE_V3),
     1_543_490_560,
-    'card of openai/whisper-large-v3: 1550M',
+    `${WHISPER_CARD}: 1550M for large`,
   ],
   [
     'clip-vit-base-patch32',
     { model_type: 'clip', architectures: ['CLIPModel'], text_config: {}, vision_config: {} },
     151_277_313,
-    'github.com/openai/CLIP: ViT-B/32',
+    CLASS_ONLY,
   ],
   [
     'clip-vit-large-patch14',
@@ -138,7 +142,7 @@ const MODELS: readonly (readonly [string, object, number, string])[] = [
       vision_config: { ...CLIP_LARGE, num_attention_heads: 16, patch_size: 14 },
     },
     427_616_513,
-    'github.com/openai/CLIP: ViT-L/14',
+    CLASS_ONLY,
   ],
   [
     'siglip-so400m-patch14-384',
@@ -148,7 +152,7 @@ const MODELS: readonly (readonly [string, object, number, string])[] = [
       vision_config: { ...SO400M, num_attention_heads: 16, patch_size: 14, image_size: 384 },
     },
     877_960_498,
-    'card of google/siglip-so400m-patch14-384: 0.9B',
+    CLASS_ONLY,
   ],
   [
     'llava-1.5-7b-hf',
@@ -161,7 +165,7 @@ const MODELS: readonly (readonly [string, object, number, string])[] = [
       },
     },
     7_063_427_072,
-    'card of llava-hf/llava-1.5-7b-hf: 7B',
+    CLASS_ONLY,
   ],
   [
     'Qwen2.5-VL-7B-Instruct',
@@ -171,7 +175,7 @@ const MODELS: readonly (readonly [string, object, number, string])[] = [
       vision_config: { hidden_size: 1280, intermediate_size: 3420, out_hidden_size: 3584 },
     },
     8_292_166_656,
-    'card of Qwen/Qwen2.5-VL-7B-Instruct: 8B',
+    CLASS_ONLY,
   ],
 ];
 

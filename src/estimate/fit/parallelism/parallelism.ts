@@ -59,7 +59,8 @@ const cutSize = ({ runs }: Cut): number => sumOf(runs, ({ count, size }) => size
 
 /** Elements of a tensor on the fullest GPU. */
 export const elementsPerGpu = (elements: number, cut: Cut | undefined, gpus: number): number =>
-  cut === undefined ? elements : (elements / cutSize(cut)) * shareOf(cut, gpus);
+  // A model without a head has one of no rows.
+  cut === undefined || elements === 0 ? elements : (elements / cutSize(cut)) * shareOf(cut, gpus);
 
 /** Whether all GPUs need equal shares; if not, the last one is padded. */
 const isDealtEqually = ({ unit }: UnitRun): boolean => unit !== 'rows of the vocabulary';

@@ -29,7 +29,7 @@ import {
   trainingTimeOf,
   withoutSpeedText,
 } from '../training/step-time.js';
-import type { Remedy, TrainingFit } from '../training/training-fit.js';
+import type { FitVerdict, Remedy, TrainingFit } from '../training/training-fit.js';
 import { fitTrainingMemory } from '../training/training-memory.js';
 import type { TrainingFitSetting } from '../training/training-setting.js';
 import type { ChangeGroup, Flags, SettingChange, SettingChanges } from './options.js';
@@ -56,6 +56,8 @@ interface Asked {
   /** The question; only its answer is judged. */
   readonly purpose: Purpose;
   readonly adapters?: { readonly fit: Pick<ClusterLora, 'verdict'> } | null;
+  /** A pass of an encoder, in place of serving. */
+  readonly pass?: { readonly verdict: FitVerdict } | undefined;
   readonly training: { readonly fit: Pick<TrainingFit, 'verdict'> } | null;
   readonly serving: {
     readonly fit: Pick<ServingFit, 'verdict' | 'load'>;
@@ -71,10 +73,11 @@ export function unmetRequirementsOf({
   training,
   serving,
   adapters = null,
+  pass,
 }: Asked): UnmetRequirement[] {
   const { fit } = { serving, training, lora: adapters, qlora: adapters }[purpose] ?? {};
   const placed = purpose === 'serving' && serving?.places?.isAsked ? serving.places : undefined;
-  const verdict = (placed ?? fit)?.verdict;
+  const verdict = (placed ?? fit ?? (purpose === 'serving' ? pass : undefined))?.verdict;
   const users = purpose === 'serving' ? (serving?.users.asked ?? null) : null;
   const whom = users === null ? '' : ` ${counted(users, 'user')}`;
   const isMet = verdict === undefined || verdict === 'fits';
@@ -292,7 +295,7 @@ export function fitTraining(
   const search = isFitting ? roomFor : remediesFor;
   return {
     ...memory,
-    withoutSpeed: withoutSpeedText(setting),
+    withoutSpeed: withoutSpeedText(model, setting),
     ...(step && { step }),
     ...(step && trainTokens !== undefined && { time: trainingTimeOf(step, trainTokens) }),
     gpus: fewest?.gpus ?? null,

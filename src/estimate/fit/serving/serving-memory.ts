@@ -58,11 +58,16 @@ export interface ServingMemory {
   readonly total: Bounds;
 }
 
-/** Memory as a function of batch and context, for searches; constant parts are computed once. */
+/**
+ * Memory as a function of batch and context, for searches; constant parts are computed once.
+ * @param what `pass`: all tokens of all sequences are computed at once, as by an encoder, which has no cache.
+ */
 export function servingMemoryOf(
   served: ServedLayout,
   gpu: Pick<Gpu, 'kind' | 'architecture'>,
+  what: 'serving' | 'pass' = 'serving',
 ): (batch: number, context: number) => ServingMemory {
+  const isPass = what === 'pass';
   const { weights: ofWeights, live, tensors, stage } = onAnyGpu(served.model, served.form);
   const { parts, total: weights } = ofWeights;
   const ofStage = { ...served, model: stage };
@@ -76,9 +81,9 @@ export function servingMemoryOf(
     const { cache, perToken, state } = kept;
     const workspaceParts = [
       ...constant,
-      activationPart(live, batch, context),
-      logitsPart(served.model, batch),
-      pagingPart(perToken, batch),
+      isPass ? passPart(live, batch * context) : activationPart(live, batch, context),
+      logitsPart(served.model, isPass ? batch * context : batch),
+      ...(isPass ? [] : [pagingPart(perToken, batch)]),
     ];
     const workspace = sumBounds(
       'workspace',
@@ -270,6 +275,22 @@ function activationPart(
         mul(v({ tokens: count }), add(v({ stream }), v({ live: live[name] }))),
         `lower: the residual stream of a step of decoding; expected: a prefill of up to ${PREFILL_CHUNK} tokens, the ` +
           `stream and the largest part of a block; upper: all of a block at once`,
+      ),
+    ),
+  };
+}
+
+/** Activations of a pass over all tokens at once. */
+function passPart({ stream, largestPart, block }: Live, tokens: number): WorkspacePart {
+  const live = { lower: stream, expected: largestPart, upper: block };
+  const part = 'activations';
+  return {
+    part,
+    bytes: eachBound(live, (value) =>
+      bytes(
+        part,
+        mul(v({ tokens }), add(v({ stream }), v({ live: value }))),
+        'of all tokens; lower: the residual stream twice; expected: it and the largest part of a block; upper: it and all of a block',
       ),
     ),
   };

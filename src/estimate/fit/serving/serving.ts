@@ -6,6 +6,7 @@ import type { Expression } from '../../../model/budget/expression.js';
 import { div, inputs, mul, v } from '../../../model/budget/expression.js';
 import type { Bounds, Figure, Quantity } from '../../../model/budget/figure.js';
 import { quantity } from '../../../model/budget/figure.js';
+import { generationOf } from '../../../model/budget/generation.js';
 import { capacityOf, noPeakText, peakFor, peakIfKnown } from '../../hardware/gpu.js';
 import { eachBound, largest } from '../bounds.js';
 import { withoutLink } from '../parallelism/collectives.js';
@@ -69,7 +70,7 @@ export interface ServingFit {
   readonly peak: Quantity | null;
   /** Text about figures that are missing without a published peak; null if there is one. */
   readonly withoutPeak: string | null;
-  /** Text that no speed can be computed without a known link between the GPUs of a layer; null if one is known. */
+  /** Text that no speed can be computed without a known link between the GPUs of a layer, or with an encoder; null if one is known. */
   readonly withoutLink: string | null;
   /** Text that times assume GPUs with more memory, if the model does not fit; null otherwise. */
   readonly withoutRoom: string | null;
@@ -134,7 +135,7 @@ export function fitServing(
   const isPeakNeeded = setting.load && !isMeasured;
   const peak = isPeakNeeded ? peakFor(cluster.gpu, dtype) : peakIfKnown(cluster.gpu, dtype);
   const rates = servingRates(setting);
-  const unlinked = withoutLink(cluster, gpusOfReplica(setting));
+  const unlinked = withoutSpeed(model, setting);
   const step =
     measuredStep(measured, batch, batch) ??
     (unlinked === null
@@ -177,6 +178,12 @@ export function fitServing(
     ...(load && { load }),
   };
 }
+
+/** Why no speed is estimated: of each token of a decoder, its encoder would be counted again. */
+const withoutSpeed = (model: LanguageModel, setting: ServingFitSetting): string | null =>
+  generationOf(model) === 'after encoder'
+    ? 'the encoder runs once for a request, which is not counted'
+    : withoutLink(setting.cluster, gpusOfReplica(setting));
 
 const WITHOUT_PEAK = 'no speed estimate; the decoding time counts only reading weights and caches';
 

@@ -13,6 +13,7 @@ import { add, ceil, div, inputs, max, mul, v } from '../../../model/budget/expre
 import type { Bounds, Figure, Quantity } from '../../../model/budget/figure.js';
 import { quantity } from '../../../model/budget/figure.js';
 import { trainingFlopsOf } from '../../../model/budget/flops.js';
+import { uncountedTower } from '../../../model/budget/generation.js';
 import { PRECISIONS } from '../../../model/budget/optimizers.js';
 import { countParameters } from '../../../model/budget/parameters.js';
 import { peakFor, peakIfKnown } from '../../hardware/gpu.js';
@@ -120,6 +121,7 @@ export function stepTimeIfKnown(
   { isPeakRequired = false } = {},
 ): StepTime | undefined {
   const { cluster, mfu } = setting;
+  if (uncountedTower(model) !== undefined) return undefined;
   if (mfu === undefined && withoutLink(cluster, cluster.gpus) !== null) return undefined;
   const isKnown = peakIfKnown(cluster.gpu, computedIn(setting)) !== null;
   const isRequired = isPeakRequired || mfu !== undefined;
@@ -140,6 +142,7 @@ export function adapterStepIfKnown(
   { setting, parallelism, stage, whole, memory }: AdapterStep,
 ): StepTime | undefined {
   const { cluster, mfu } = setting;
+  if (uncountedTower(model) !== undefined) return undefined;
   if (mfu === undefined && withoutLink(cluster, cluster.gpus) !== null) return undefined;
   if (peakIfKnown(cluster.gpu, computedIn(setting)) === null) return undefined;
   return timeOf({
@@ -149,7 +152,9 @@ export function adapterStepIfKnown(
 }
 
 /** Reason why a training has no speed; null if it has one. */
-export function withoutSpeedText(setting: TrainingFitSetting): string | null {
+export function withoutSpeedText(model: LanguageModel, setting: TrainingFitSetting): string | null {
+  const tower = uncountedTower(model);
+  if (tower !== undefined) return `FLOPs of the ${tower} are not counted`;
   const { cluster, mfu } = setting;
   if (peakIfKnown(cluster.gpu, computedIn(setting)) === null) {
     return 'no published peak for this GPU';

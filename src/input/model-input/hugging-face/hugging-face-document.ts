@@ -26,7 +26,7 @@ import {
   loadFamily,
 } from '../../../model/architecture/families.js';
 import type { Family, KeyRemark, LargerModel } from '../../../model/architecture/family.js';
-import { partsBeside } from '../../../model/architecture/towers/towers.js';
+import { missingTower, partsBeside } from '../../../model/architecture/towers/towers.js';
 import type { JsonObject } from '../../../model/architecture/transformer/config-keys.js';
 import type { QuantizationReading } from '../../../model/quantization/quantization-config.js';
 import {
@@ -169,6 +169,8 @@ function leftOutFound(document: ConfigDocument, part: TextPart | undefined): Loc
 
 /** A note on the towers of a whole model, and on keys of theirs that have no effect. */
 function towersFound(document: ConfigDocument, part: TextPart, reader: Reader): LocatedFinding[] {
+  const missing = missingTower(document.value);
+  if (missing !== undefined) return [withoutTower(document, part, missing)];
   const towers = partsBeside(document.value);
   if (towers === undefined || 'problem' in towers) return [];
   const [section = KIND] = towers.sections;
@@ -181,6 +183,15 @@ function towersFound(document: ConfigDocument, part: TextPart, reader: Reader): 
     { severity: 'warning', place: document.place(path, 'key'), path, finding },
     ...towers.remarks.map((remark) => foundOf(remark, document, [], reader)),
   ];
+}
+
+/** A warning about a whole model without the section of its tower. */
+function withoutTower(document: ConfigDocument, { of }: TextPart, section: string): LocatedFinding {
+  const finding = {
+    message: `has no ${section}: the tower and the projector of ${of} are not counted`,
+    suggestion: `add its ${section}, or give the checkpoint in place of its config`,
+  };
+  return { severity: 'warning', place: document.place([KIND], 'key'), path: [KIND], finding };
 }
 
 /** Notes on a text part, where it begins. */

@@ -185,8 +185,12 @@ function asHeld({ wrapper, kind, family, text }: Held): {
   config: JsonObject;
   remarks: KeyRemark[];
 } {
-  const { fixed = {}, isWithoutWindows = false }: Partial<TextKind> =
-    ownValue(TEXT_KINDS, kind) ?? {};
+  const {
+    fixed = {},
+    isWithoutWindows = false,
+    dividesWidth,
+  }: Partial<TextKind> = ownValue(TEXT_KINDS, kind) ?? {};
+  const unread = dividesWidth ? ['head_dim'] : [];
   const plain = wrapper ? unscaled(wrapper, family) : {};
   const windows = isWithoutWindows
     ? ['sliding_window', 'layer_types', 'use_sliding_window', 'max_window_layers']
@@ -196,12 +200,13 @@ function asHeld({ wrapper, kind, family, text }: Held): {
       : [];
   return {
     config: {
-      ...keysOf(text, (key) => !windows.includes(key)),
+      ...keysOf(text, (key) => !windows.includes(key) && !unread.includes(key)),
       ...fixed,
       ...plain,
       ...causal(wrapper, text),
     },
     remarks: [
+      ...unread.flatMap((key) => widthRemark(key, text)),
       ...windows.flatMap((key) => windowRemark(key, text)),
       ...Object.entries(plain).flatMap(([key, value]): KeyRemark[] =>
         text[key] == null || text[key] === value
@@ -224,6 +229,14 @@ function unscaled({ logits = [] }: Wrapper, family: string): JsonObject {
   if (logits === 'own') return { ...embeddings };
   const plain = ownValue<JsonObject | undefined>(PLAIN_LOGITS, family) ?? {};
   return { ...keysOf(plain, (key) => !logits.includes(key)), ...embeddings };
+}
+
+/** A remark on a width of the heads that the class does not read, unless it is the one that the class computes. */
+function widthRemark(key: string, text: JsonObject): KeyRemark[] {
+  const width = Number(text.hidden_size) / Number(text.num_attention_heads);
+  if (text[key] == null || text[key] === width) return [];
+  const why = 'the class divides hidden_size by num_attention_heads';
+  return [{ path: [key], severity: 'warning', why }];
 }
 
 function windowRemark(key: string, text: JsonObject): KeyRemark[] {

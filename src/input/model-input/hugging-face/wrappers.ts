@@ -311,12 +311,15 @@ export interface TextKind {
   readonly defaults?: JsonObject;
   /** Keys that its class does not read, with what it does. */
   readonly fixed?: JsonObject;
+  /** Whether heads have the width of the model divided by their number, whatever `head_dim` is. */
+  readonly dividesWidth?: boolean;
   /** Whether no layer has a window. */
   readonly isWithoutWindows?: boolean;
 }
 
 const QWEN2_VL: TextKind = {
   family: 'qwen2',
+  dividesWidth: true,
   defaults: {
     vocab_size: 152_064,
     hidden_size: 8192,

@@ -104,7 +104,7 @@ function blockOf(name: string, index: number, config: Config): Layer {
     ? config.layer_types[index] === 'sliding_attention'
     : index % config.global_attn_every_n_layers !== 0;
   return described(name, {
-    title: 'block of an encoder',
+    title: 'encoder block',
     parts: [
       ...(index === 0 ? [] : [normOf(`${name}.attn_norm`, config)]),
       attentionBothWays(

@@ -56,6 +56,18 @@ const leavesOf = (
   norms,
 });
 
+/** Names of files, which the classes of transformers 5 change when they load them (conversion_mapping.py). */
+const OUTPUTS = [
+  [/attention\.output\.dense/, 'attention.o_proj'],
+  [/intermediate\.dense/, 'mlp.fc1'],
+  [/output\.dense/, 'mlp.fc2'],
+] as const;
+const PROJECTIONS = [
+  [/attention\.attention\.query/, 'attention.q_proj'],
+  [/attention\.attention\.key/, 'attention.k_proj'],
+  [/attention\.attention\.value/, 'attention.v_proj'],
+] as const;
+
 /** Patches, and the values that are added to them. */
 function patchSteps(prefix: string, config: Config, hasMask: boolean) {
   const { hidden_size: hidden, num_channels, patch_size: patch } = config;
@@ -102,6 +114,7 @@ const sizes = { hidden: 768, inner: 3072, layers: 12, heads: 12 };
 
 export const vit = defineEncoder<Config>('vit', {
   title: 'ViT',
+  namesOnLoad: [[/encoder\.layer\./, 'layers.'], ...PROJECTIONS, ...OUTPUTS],
   keys: {
     ...towerSizes(sizes),
     image_size: sides(224, 'Side of an image'),
@@ -165,6 +178,7 @@ const { intermediate_size: _, ...dinoSizes } = towerSizes(sizes);
 
 export const dinov2 = defineEncoder<Config>('dinov2', {
   title: 'DINOv2',
+  namesOnLoad: [...PROJECTIONS, OUTPUTS[0]],
   keys: {
     ...dinoSizes,
     mlp_ratio: count(4, 'Width inside the network, by hidden_size'),

@@ -88,6 +88,12 @@ const WHOLES: Readonly<Record<string, Around>> = {
   },
 };
 
+/** Section of the tower of a whole model that its config lacks: its class then has one with sizes by default. */
+export const missingTower = ({ model_type: kind, ...whole }: JsonObject): string | undefined => {
+  const around = Object.hasOwn(WHOLES, String(kind)) ? WHOLES[String(kind)] : undefined;
+  return around && !isRecord(whole[around.section]) ? around.section : undefined;
+};
+
 /** Names of the same towers. */
 const SAME: Readonly<Record<string, TowerKind>> = {
   smolvlm_vision: 'idefics3_vision',

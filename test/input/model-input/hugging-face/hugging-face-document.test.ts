@@ -356,6 +356,7 @@ describe('a config without sizes', () => {
     expect(document).toMatchObject({ model: { hidden_size: 4096, num_hidden_layers: 32 } });
     expect(warnings.map(({ message }) => message)).toEqual([
       expect.stringMatching(/^its text_config gives neither hidden_size nor num_hidden_layers/),
+      'has no vision_config: the tower and the projector of llava are not counted',
     ]);
   });
 

@@ -7,6 +7,7 @@ import { checkpointWeights } from '../../../../src/engine/weights/weights.js';
 import { openCheckpointModel } from '../../../../src/input/model-input/checkpoint-model.js';
 import { textPartOf } from '../../../../src/input/model-input/hugging-face/text-part.js';
 import { modelOf } from '../../../../src/input/model-input/model-file.js';
+import { sumOfTensors } from '../../../../src/model/architecture/walk.js';
 import { countParameters } from '../../../../src/model/budget/parameters.js';
 import { differenceAt, idsOf, valuesOf } from '../../../engine/fixture-models.js';
 import { referenceEngine } from '../../../engine/reference-engine.js';
@@ -76,6 +77,12 @@ describe.each(CASES)('the language model of %s', (name) => {
     expect(differenceAt(output, logits, 1)).toBeLessThan(2e-5 * largest);
   });
 });
+
+/** Messages of warnings, without the one about a whole model whose config is that of its text part alone. */
+const withoutTowerNote = (warnings: readonly { readonly message: string }[]) =>
+  warnings
+    .map(({ message }) => message)
+    .filter((message) => !message.startsWith('has no vision_config'));
 
 describe('the text part of a config', () => {
   const text = { model_type: 'llama', hidden_size: 24 };
@@ -167,7 +174,7 @@ describe('a head without tie_word_embeddings', () => {
   const warningsOf = async (kind: string, text: object, keys: object = {}) => {
     const config = { model_type: kind, text_config: text, ...keys };
     const { warnings, model } = await modelOf(parseDocument(JSON.stringify(config), 'config.json'));
-    return { warnings: warnings.map(({ message }) => message), model };
+    return { warnings: withoutTowerNote(warnings), model };
   };
   // The sizes of Mistral Small 3.1, whose files have a head and no such key: 23.57B, and the head is 131,072 × 5,120.
   const SMALL = {
@@ -200,8 +207,7 @@ describe('a head without tie_word_embeddings', () => {
 
 describe('a class around a language model', () => {
   const read = (config: object) => modelOf(parseDocument(JSON.stringify(config), 'config.json'));
-  const messages = async (config: object) =>
-    (await read(config)).warnings.map(({ message }) => message);
+  const messages = async (config: object) => withoutTowerNote((await read(config)).warnings);
   const refusals = async (config: object) => {
     const error: unknown = await read(config).catch((each: unknown) => each);
     expect(error).toMatchObject({ code: 'invalid-config' });
@@ -393,5 +399,29 @@ describe('Gemma 4 26B-A4B as transformers 5.18 saves it', () => {
     [{ ...text.per_layer_config, '05': { head_dim: 128 } }],
   ])('is refused where other layers have these sizes', async (per_layer_config) => {
     await expect(read({ ...text, per_layer_config })).rejects.toThrow('1 error');
+  });
+});
+
+describe('the text part of Qwen2-VL', () => {
+  it.each(['qwen2_vl', 'qwen2_5_vl'])('divides the width by the heads: %s', async (kind) => {
+    const text_config = {
+      ...{ vocab_size: 61, hidden_size: 24, intermediate_size: 20, num_hidden_layers: 1 },
+      ...{ num_attention_heads: 4, num_key_value_heads: 2 },
+    };
+    const load = async (more: object) => {
+      const config = { model_type: kind, text_config: { ...text_config, ...more } };
+      return modelOf(parseDocument(JSON.stringify(config), 'config.json'));
+    };
+    const [usual, other] = [await load({}), await load({ head_dim: 16 })];
+    expect(sumOfTensors(other.model, ({ elements }) => elements)).toBe(
+      sumOfTensors(usual.model, ({ elements }) => elements),
+    );
+    const found = other.warnings.map(({ message }) => message);
+    expect(found).toContainEqual(
+      expect.stringMatching(/^head_dim 16 has no effect: the class divides/),
+    );
+    expect(withoutTowerNote((await load({ head_dim: 6 })).warnings)).toEqual(
+      withoutTowerNote(usual.warnings),
+    );
   });
 });

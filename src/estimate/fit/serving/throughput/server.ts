@@ -1,5 +1,7 @@
 /** A server of a model on GPUs, ready to be simulated: its steps, its places and its batching. */
+
 import type { LanguageModel } from '../../../../model/architecture/layer.js';
+import { generationOf } from '../../../../model/budget/generation.js';
 import { capacityOf, computedDtype, peakIfKnown } from '../../../hardware/gpu.js';
 import { largest } from '../../bounds.js';
 import { calibratedShare } from '../../efficiency.js';
@@ -112,7 +114,7 @@ function promptRates(setting: ServingFitSetting, { expertGroups }: ServedModel):
 }
 
 /** Why a server cannot be simulated. */
-export type NoServer = 'no peak' | 'no link' | 'no room';
+export type NoServer = 'no peak' | 'no link' | 'no room' | 'an encoder';
 
 /** Server at the estimated speed, and at the limit of the hardware. */
 export interface Servers {
@@ -143,6 +145,7 @@ function newServers(model: LanguageModel, question: ServerQuestion): Servers | N
   const { setting } = question;
   const { cluster, measured } = setting;
   const isMeasured = measured?.tokenSeconds !== undefined && measured.prefillSeconds !== undefined;
+  if (generationOf(model) !== 'tokens') return 'an encoder';
   if (!isMeasured && withoutLink(cluster, gpusOfReplica(setting)) !== null) return 'no link';
   const room = roomOf(model, question);
   if (room.places === 0) return 'no room';

@@ -26,7 +26,7 @@ export interface DecoderSizes extends BlockSizes {
  */
 export const decoderBlock = (name: string, leaves: DecoderLeaves, sizes: DecoderSizes): Described =>
   described(name, {
-    title: 'block of a decoder with an encoder',
+    title: 'decoder block with cross-attention',
     parts: [
       attention(name, 'attention', leaves.attention, sizes),
       crossAttention(name, leaves.cross, sizes),

@@ -5,7 +5,7 @@
 import * as z from 'zod';
 import type { DocumentRule } from '../../../../base/errors.js';
 import { languageModel, noHead, sequence } from '../../constructors/basic-layers.js';
-import type { Family, Ignored } from '../../family.js';
+import type { Family, Ignored, NameOnLoad } from '../../family.js';
 import type { Embedding, Layer, Linear } from '../../layer.js';
 import {
   type HarmlessKeys,
@@ -162,6 +162,7 @@ interface Encoder<Config> {
   readonly rules?: readonly DocumentRule<never>[];
   readonly huggingFace?: Special;
   readonly ignored?: readonly Ignored[];
+  readonly namesOnLoad?: readonly NameOnLoad[];
 }
 
 /** An encoder of texts, described and not run. */
@@ -169,11 +170,13 @@ export function defineEncoder<Config extends EncoderSettings>(
   name: string,
   encoder: Encoder<Config>,
 ): Family {
-  const { title, keys, classes, rules = [], huggingFace, ignored = [] } = encoder;
+  const { title, keys, classes, rules = [], huggingFace, ignored = [], namesOnLoad } = encoder;
   const names = Object.keys(classes);
   const schema = transformerDocument(name, { ...classSettings(names, encoder.labels), ...keys });
   return defineTransformer({
     title: `${title}; described, not run`,
+    hasEncoder: true,
+    ...(namesOnLoad && { namesOnLoad }),
     schema: schema as unknown as TransformerSchema,
     rules: rules as never,
     huggingFace: classReader(names, huggingFace),

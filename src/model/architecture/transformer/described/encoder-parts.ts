@@ -126,7 +126,7 @@ export function network(
 /** A block of an encoder. */
 export function encoderBlock(name: string, leaves: BlockLeaves, sizes: BlockSizes): Described {
   return described(name, {
-    title: 'block of an encoder',
+    title: 'encoder block',
     parts: [
       attentionBothWays(name, leaves.attention, sizes),
       network(name, leaves.feedForward, sizes),

@@ -39,8 +39,9 @@ export function partsReading(parts: Readonly<Record<string, Part>>): {
             withoutDtype(reader.read(sectionOf(config, part)).settings),
           ]),
         ),
-      remarks: (config) =>
-        entries.flatMap(({ part, reader }) =>
+      remarks: (config) => [
+        ...withoutParts(config, Object.values(parts)),
+        ...entries.flatMap(({ part, reader }) =>
           part.keys.flatMap((key) =>
             isRecord(config[key])
               ? reader
@@ -50,8 +51,16 @@ export function partsReading(parts: Readonly<Record<string, Part>>): {
               : [],
           ),
         ),
+      ],
     },
   };
+}
+
+/** An error about a file without a section of any part, whose sizes would all be defaults. */
+function withoutParts(config: JsonObject, parts: readonly Part[]): KeyRemark[] {
+  if (parts.some(({ keys }) => keys.some((key) => isRecord(config[key])))) return [];
+  const names = parts.flatMap(({ keys: [first = ''] }) => first);
+  return [{ path: [], severity: 'error', why: `gives neither ${names.join(' nor ')}` }];
 }
 
 const withoutDtype = ({ torch_dtype: _, ...settings }: Record<string, unknown>) => settings;
