@@ -17,6 +17,7 @@ import { spellAsFlags } from './flag-spelling.js';
 import type { HelpLength } from './help.js';
 import { readCommandLine } from './line/command-line.js';
 import { LineMistake, type MeantLine, pasteable } from './line/line-mistake.js';
+import { withoutParserText } from './line/parser-text.js';
 import { type DeclaredCommand, MODEL_ARGUMENTS, NeedsMeanings } from './line/typed-line.js';
 import { renderOptions, writeInterruption, writeStdout } from './output.js';
 
@@ -329,9 +330,6 @@ async function readWords(words: string[], config: Config, isOfTool = false): Pro
   }
 }
 
-/** Text of the parser around the message of a flag's own parser. */
-const PARSER_WRAPPING = /^Parsing --\S+ \n\t(.*)\nSee more help with --help$/s;
-
 /** Codes of errors of the file system that no earlier check can exclude. */
 const OF_SYSTEM: ReadonlySet<unknown> = new Set([
   ...['EACCES', 'EBUSY', 'EDQUOT', 'EFBIG', 'EIO', 'ELOOP', 'EMFILE', 'ENAMETOOLONG', 'ENFILE'],
@@ -348,11 +346,7 @@ const isOfSystem = (
 
 /** Converts errors of the command line's parser and of the file system to user errors; all others are bugs. */
 function asUserError(error: unknown): unknown {
-  if (error instanceof UserError) {
-    const own = PARSER_WRAPPING.exec(error.message)?.[1];
-    if (own !== undefined) error.message = own;
-    return error;
-  }
+  if (error instanceof UserError) return withoutParserText(error);
   if (isOfSystem(error)) {
     const suggestion = systemAdvice(error.code, 'file');
     const place = error.path === undefined ? '' : `${error.path}: `;

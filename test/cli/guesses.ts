@@ -188,6 +188,18 @@ const SERVING: readonly Guess[] = [
     is('fit llama-3.2-1b --context 1024 --users 4'),
   ],
   [
+    'llama-server -m llama-3.2-1b --gpu-layers all -c 4096 -np 4',
+    is('fit llama-3.2-1b --context 1024 --users 4'),
+  ],
+  [
+    'llama-server -m llama-3.2-1b --gpu-layers all -c 4096 -np 4 --gpu 4090',
+    is('fit llama-3.2-1b --gpu-layers all --gpu 4090 --context 1024 --users 4'),
+  ],
+  [
+    'llama-server -m llama-3.2-1b --tensor-split 3,1 --parallel 4',
+    is('fit llama-3.2-1b --users 4'),
+  ],
+  [
     'fit llama-3.2-1b --gpu 4090 -np 4',
     is('fit llama-3.2-1b --gpu 4090 --users 4', 'fit llama-3.2-1b --gpu 4090 --batch 4'),
   ],

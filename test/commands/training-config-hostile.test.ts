@@ -97,6 +97,35 @@ describe('a hostile training config', () => {
     expect(stdout + stderr).toContain('expected an integer of at least 1, found "four"');
   });
 
+  it('has a value in the place of a section, or no GPU, which is not counted', async () => {
+    const folder = newFolder();
+    const zero = path.join(folder, 'ds.json');
+    writeFileSync(zero, '{"zero_optimization": [], "train_micro_batch_size_per_gpu": 1}');
+    const first = await runHere([
+      'fit',
+      'llama-3.2-1b',
+      '--training-config',
+      zero,
+      '--gpu',
+      'h100',
+    ]);
+    expect(first.stderr).toContain(
+      'expected a section with keys of DeepSpeed, found another value',
+    );
+    expect(first.stderr).not.toMatch(/unknown key|did you mean/);
+    const litgpt = path.join(folder, 'litgpt.yaml');
+    const lines = [
+      'checkpoint_dir: llama-3.2-1b',
+      'precision: bf16-true',
+      'lora_r: 8',
+      'devices: 0',
+    ];
+    writeFileSync(litgpt, `${lines.join('\n')}\ntrain: {micro_batch_size: 1}\n`);
+    const second = await answered(litgpt);
+    expect(second.code).toBe(0);
+    expect(second.text).toContain('devices: 0 is not counted');
+  });
+
   it('is no answer about adapters for a method beside them', async () => {
     const file = path.join(newFolder(), 'lf.yaml');
     const text = 'model_name_or_path: llama-3.2-1b\nstage: sft\nfinetuning_type: freeze\n';

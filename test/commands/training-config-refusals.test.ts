@@ -67,9 +67,16 @@ describe('a refusal of a value that a config gave', () => {
     ],
     [
       'b.yaml',
+      [...AXOLOTL, 'world_size: 2000000'],
+      ['fit', '--gpu', 'h100'],
+      'b.yaml:9:13: world_size: expected at most 1,000,000 GPUs, found 2,000,000',
+      'correct world_size, or leave it out',
+    ],
+    [
+      'b.yaml',
       [...AXOLOTL, 'lora_target_modules: [foo_proj]'],
       ['fit', '--gpu', '4090'],
-      'b.yaml:9:22: lora_target_modules: no product of the blocks is called foo_proj',
+      'b.yaml:9:22: lora_target_modules: no product of the blocks is called "foo_proj"',
       'write attention, mlp',
     ],
     [

@@ -192,7 +192,10 @@ const MOST_GPUS = 1_000_000;
 function gpuCount(gpus: number): number {
   if (gpus <= MOST_GPUS) return gpus;
   const [most, found] = [formatInteger(MOST_GPUS), formatInteger(gpus)];
-  throw usageError(`expected at most ${most} GPUs, found ${found}`, 'write it as in --gpus 8');
+  throw usageError(
+    `--gpus: expected at most ${most} GPUs, found ${found}`,
+    'write it as in --gpus 8',
+  );
 }
 
 /** GPUs and machines that a user's file adds to the table. */

@@ -57,10 +57,9 @@ export function unknownFlag(typed: TypedLine, word: string, at: number): LineMis
     message,
     lines,
     typed.meanings.flagAdvice(name) ??
-      meantFlag(typed, name) ??
       (owners.length > 0
         ? `${some} ${owners.length > 1 ? 'have' : 'has'} a flag of this name`
-        : `minimind ${typed.name} --help lists its flags`),
+        : (meantFlag(typed, name) ?? `minimind ${typed.name} --help lists its flags`)),
   );
 }
 

@@ -2,10 +2,14 @@
 import { type Problem, UserError } from '../../base/errors.js';
 import type { TrainingConfig } from '../../input/training-config/training-config.js';
 import { FIELD_TITLES } from '../../input/training-config/training-run.js';
+import { withoutParserText } from '../line/parser-text.js';
 import type { TrainingWord } from './training-words.js';
 
 /** Flags in a message. */
 const FLAG = /(?<![\w-])--([a-z][\w-]*)/g;
+
+/** Advice on how to write a flag in a command line. */
+const OF_A_LINE = /^write it as in --/;
 
 /**
  * The error about a flag, or about a key of `--set`, as one about the key of the config that it was made of. Any other error
@@ -18,6 +22,7 @@ export function locatedError(
   added: readonly TrainingWord[],
 ): unknown {
   if (!(error instanceof UserError)) return error;
+  withoutParserText(error);
   const wordOf = (problem: Pick<Problem, 'file' | 'path' | 'message'>) =>
     problem.file === '--set'
       ? added.find(({ flag, value }) => flag === 'set' && value?.startsWith(`${problem.path}=`))
@@ -43,7 +48,10 @@ export function locatedError(
       ...place,
       // The place names the key already.
       message: withoutStart(named(problem.message), key),
-      suggestion: suggestion === undefined ? `correct ${key}, or leave it out` : named(suggestion),
+      suggestion:
+        suggestion === undefined || OF_A_LINE.test(suggestion)
+          ? `correct ${key}, or leave it out`
+          : named(suggestion),
     };
   };
   const { code, message, suggestion } = error;

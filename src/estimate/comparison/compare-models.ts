@@ -34,6 +34,8 @@ import {
   STRUCTURE_COLUMNS,
   TEXT_COLUMNS,
 } from './columns.js';
+import type { DocumentValue, KeptDocument } from './kept-documents.js';
+import { documentKeeper, documentValue } from './kept-documents.js';
 
 interface LoadedModel {
   readonly family: Family;
@@ -70,9 +72,6 @@ export interface ComparisonRequest extends Omit<ProfileRequest, 'dtype'> {
   /** Tokenizers; each model uses the largest one that fits its vocabulary. */
   readonly texts?: readonly ComparedText[] | undefined;
 }
-
-/** Value of a document, null if absent; lists are JSON text. */
-export type DocumentValue = string | number | boolean | null;
 
 export interface ComparedRow {
   /** Path of the config as the user wrote it. */
@@ -136,6 +135,11 @@ interface DocumentRow extends ComparedRow {
   readonly document: ReadonlyMap<string, DocumentValue>;
 }
 
+/** `ComparedRow` as a table keeps it. */
+interface KeptRow extends ComparedRow {
+  readonly document: KeptDocument;
+}
+
 /** Models to compare, each loaded on request. */
 export interface ModelCandidates {
   readonly count: number;
@@ -193,16 +197,23 @@ export async function comparisonOf(
     measure: (index) => measureAt(index, expected),
     async table(measured) {
       const facts: SettingFacts[] = [];
-      const rows: DocumentRow[] = [];
+      const rows: KeptRow[] = [];
+      const keptDocument = documentKeeper();
+      const kept = (row: DocumentRow): KeptRow => ({
+        ...row,
+        document: keptDocument(row.document),
+      });
       for (let index = 0; index < models.count; index++) {
-        const each = await measured(index);
-        if (each.facts !== null) facts.push(each.facts);
-        rows.push(each.row);
+        const { facts: own, row } = await measured(index);
+        if (own !== null) facts.push(own);
+        rows.push(kept(row));
       }
       const setting = comparedSetting(facts, wish);
       if (setting === undefined) throw noneIsValid(rows);
       if (!isSameSetting(setting, expected)) {
-        for (const index of rows.keys()) rows[index] = (await measureAt(index, setting)).row;
+        for (const index of rows.keys()) {
+          rows[index] = kept((await measureAt(index, setting)).row);
+        }
       }
       return comparisonTable(rows, setting, models.swept, wish);
     },
@@ -226,7 +237,7 @@ function isSameSetting(one: CommonSetting, other: CommonSetting | undefined): bo
 }
 
 function comparisonTable(
-  measured: readonly DocumentRow[],
+  measured: readonly KeptRow[],
   setting: CommonSetting,
   swept: readonly string[],
   wish: ComparisonRequest,
@@ -237,7 +248,8 @@ function comparisonTable(
   const baseline = wish.baseline === undefined ? first : namedBaseline(measured, wish.baseline);
   // Rows of a sweep can share one document.
   const documents = new Set(valid.map(({ document }) => document));
-  const keys = [...new Set([...documents].flatMap((document) => [...document.keys()]))];
+  const shapes = new Set([...documents].map(({ places }) => places));
+  const keys = [...new Set([...shapes].flatMap((places) => [...places.keys()]))];
   const isMixed = valid.some(({ figures }) => figures?.family !== first.figures?.family);
   const differing = keys
     .filter((key) => key === 'model.family' || !(isMixed || saysNothing(key)))
@@ -270,8 +282,8 @@ function comparisonTable(
 }
 
 /** @throws UserError when the baseline is unknown, not unique or not valid. */
-function namedBaseline(rows: readonly DocumentRow[], text: string): DocumentRow {
-  const namesOf = ({ file, chosen }: DocumentRow) => [file, modelName(file), chosen.join(',')];
+function namedBaseline(rows: readonly KeptRow[], text: string): KeptRow {
+  const namesOf = ({ file, chosen }: KeptRow) => [file, modelName(file), chosen.join(',')];
   const named = rows.filter((row) => namesOf(row).includes(text));
   const numbered = named.length === 0 && /^\d+$/.test(text) ? [rows[Number(text) - 1]] : named;
   const [row] = numbered;
@@ -524,9 +536,6 @@ function plain(value: unknown): DocumentValue {
   return typeof value === 'object' && value !== null ? formatJson(value) : (value as DocumentValue);
 }
 
-const documentValue = (document: ReadonlyMap<string, DocumentValue>, key: string) =>
-  document.get(key) ?? null;
-
 /** @throws UserError when `name` is neither a column nor a key. */
 function knownColumn(name: string, keys: readonly string[]): string {
   if (isColumn(name) || keys.includes(name)) return name;
@@ -544,14 +553,14 @@ function knownColumn(name: string, keys: readonly string[]): string {
 
 /** Stable sort by a column, rows without a value last. */
 function sorted(
-  rows: readonly DocumentRow[],
+  rows: readonly KeptRow[],
   sort: string | undefined,
   keys: readonly string[],
-): readonly DocumentRow[] {
+): readonly KeptRow[] {
   if (sort === undefined) return rows;
   const direction = sort.startsWith('-') ? -1 : 1;
   const name = knownColumn(sort.replace(/^-/, ''), keys);
-  const key = ({ figures, document }: DocumentRow) =>
+  const key = ({ figures, document }: KeptRow) =>
     isColumn(name) ? (figures?.[name] ?? null) : documentValue(document, name);
   return rows.toSorted((a, b) => {
     const [left, right] = [key(a), key(b)];
@@ -568,7 +577,7 @@ function order(a: Exclude<ColumnValue, null>, b: Exclude<ColumnValue, null>): nu
 const isNumber = (value: unknown) => typeof value === 'number' || typeof value === 'bigint';
 
 /** Lowest value of each cost in which the models differ. */
-function leastOf(rows: readonly DocumentRow[]): ComparisonTable['least'] {
+function leastOf(rows: readonly ComparedRow[]): ComparisonTable['least'] {
   const found = COLUMN_NAMES.flatMap((name) => {
     if (!COLUMNS[name].isCost) return [];
     const values = rows.flatMap(({ figures }) => figures?.[name] ?? []);

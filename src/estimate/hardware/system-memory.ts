@@ -1,6 +1,7 @@
 /** The memory of a processor, apart from that of its GPUs. */
 
 import { usageError } from '../../base/errors.js';
+import { setting } from '../../base/text/setting.js';
 import { quote } from '../../config/quote.js';
 import type { Cluster } from './gpu.js';
 import { CHANNEL_BYTES, processorNamed } from './processors.js';
@@ -47,13 +48,19 @@ function memoryOf(channels: number, type: string, megatransfers: number) {
  * @param bytes Installed bytes.
  * @param speed `4xddr4-3200`, `ddr5-6000` (with the channels of the processor, or two), or `102GB/s`; undefined: the fastest that the processor supports.
  * @param cpu Name of the processor; undefined: that of a usual desktop.
- * @throws UserError for another speed, and for a processor that no row knows.
+ * @throws UserError for no memory, for another speed, and for a processor that no row knows.
  */
 export function systemMemory(
   bytes: number | null,
   speed: string | undefined,
   cpu?: string | undefined,
 ): SystemMemory {
+  if (bytes !== null && !(bytes >= 1)) {
+    throw usageError(
+      `expected system memory above 0, found ${bytes} B`,
+      `write the memory of the machine, as in ${setting('ramBytes', '64GB')}, or leave it out`,
+    );
+  }
   const processor = cpu === undefined ? undefined : processorNamed(cpu);
   if (speed === undefined && processor) {
     const { bandwidth, channels, memory, title } = processor;

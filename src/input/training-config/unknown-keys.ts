@@ -65,6 +65,17 @@ function unknownKeyProblem(
 ): Problem {
   const section = at.slice(0, -1).join('.');
   const name = String(at.at(-1));
+  const isSection = [...program.known, ...program.rows.map(({ key }) => key)].some((key) =>
+    key.startsWith(`${at.join('.')}.`),
+  );
+  if (isSection) {
+    return {
+      severity: 'warning',
+      ...document.locate(at, 'key'),
+      path: formatPath(at),
+      message: `expected a section with keys of ${program.title}, found another value, which is not counted`,
+    };
+  }
   const all = [...program.known, ...program.rows.map(({ key }) => key), ...(program.sizes ?? [])];
   const prefix = section === '' ? '' : `${section}.`;
   const beside = all

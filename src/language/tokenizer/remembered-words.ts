@@ -11,6 +11,13 @@ const MOST_WORDS = 100_000;
 /** Longest word that is remembered, in UTF-16 units. */
 const LONGEST_WORD = 64;
 
+/** Shortest part of a text that V8 keeps as a view of the whole text (nodejs/node, deps/v8/src/objects/string.h: SlicedString::kMinLength). */
+const SHORTEST_VIEW = 13;
+
+/** A word apart from the text that it is from, which would stay in memory with it. */
+const ownText = (word: string): string =>
+  word.length < SHORTEST_VIEW ? word : Buffer.from(word, 'utf16le').toString('utf16le');
+
 /** Values by word, all forgotten when they are too many: cheaper than an order of their use. */
 class Words<Value> {
   readonly #values = new Map<string, Value>();
@@ -22,7 +29,7 @@ class Words<Value> {
   put(word: string, value: Value): void {
     if (word.length > LONGEST_WORD) return;
     if (this.#values.size >= MOST_WORDS) this.#values.clear();
-    this.#values.set(word, value);
+    this.#values.set(ownText(word), value);
   }
 
   clear(): void {

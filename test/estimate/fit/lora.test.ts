@@ -105,9 +105,12 @@ it('LoRA has the rank and the targets that were asked for', async () => {
   // torchtune's default for 8B: rank 8; q [4096, 4096] and v [1024, 4096] in 32 layers.
   expect(adaptersOf({ rank: 8, targets: ['q_proj', 'v_proj'] })).toBe(8 * 32 * (8192 + 5120));
   expect(adaptersOf({ targets: ['attention'] })).toBe(16 * 32 * (2 * 8192 + 2 * 5120));
-  expect(() => adaptersOf({ targets: ['c_attn'] })).toThrow(
-    /no product of the blocks is called c_attn/,
-  );
+  // No name, and names of every object, are no targets.
+  for (const target of ['c_attn', '', '__proto__', 'constructor']) {
+    expect(() => adaptersOf({ targets: ['q_proj', target] })).toThrow(
+      `no product of the blocks is called "${target}"`,
+    );
+  }
 });
 
 // Published peaks in GiB: torchtune README (RTX 4090, batch 2, 2,048 tokens), unsloth.ai ("8B: 22 GB", "70B: 41 GB").

@@ -268,6 +268,24 @@ describe('GPUs of several kinds', () => {
     expect(await seconds('4090+3060')).toBeCloseTo(fast, 4);
   });
 
+  it('compute a prompt in turn, and pass the values of each token once', async () => {
+    const seconds = async (gpu: string, tensorSplit?: readonly number[]) =>
+      (await placed(gpu, 'qwen3-14b', 'q4_k_m', { tensorSplit })).prefill?.expected.value ?? 0;
+    const [fast, slow] = [await seconds('4090'), await seconds('3060')];
+    const layers = 41;
+    const [onFast, onSlow] = proportionalLayers(layers, [1, 1]) as [number, number];
+    // 1,920 tokens of 5,120 values in float32, over the slower link.
+    const passing = (await seconds('4090+3060', [1, 1])) - (onFast * fast + onSlow * slow) / layers;
+    const bytes = 1920 * 5120 * 4;
+    const { link } = await placed('4090+3060', 'qwen3-14b', 'q4_k_m', { tensorSplit: [1, 1] });
+    expect(passing).toBeCloseTo(bytes / (link?.bandwidth ?? 0), 9);
+    // A single card passes nothing, also where the other one holds no layers.
+    expect(await seconds('4090+3060', [1, 0])).toBeCloseTo(fast, 9);
+    const three = (await seconds('3x4090', [1, 1, 1])) - fast;
+    const { link: ofThree } = await placed('3x4090', 'qwen3-14b', 'q4_k_m');
+    expect(three).toBeCloseTo((2 * bytes) / (ofThree?.bandwidth ?? 0), 9);
+  });
+
   it('of equal speed share equally', async () => {
     const { cardLayers } = await placed('2x3090+4090', 'llama-3.3-70b', 'q4_k_m');
     const [a = 0, b = 0, c = 0] = cardLayers ?? [];

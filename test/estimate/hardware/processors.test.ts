@@ -42,6 +42,10 @@ describe('a processor', () => {
     },
   );
 
+  it.each([0, -1, Number.NaN])('has no memory of %s bytes', (bytes) => {
+    expect(() => systemMemory(bytes, undefined)).toThrow(/expected system memory above 0/);
+  });
+
   it('gives the system memory its channels', () => {
     const most = systemMemory(null, undefined, 'epyc 9374f');
     expect(most).toMatchObject({ bandwidth: 460.8e9, channels: 12, isAssumed: true });

@@ -2,6 +2,8 @@
 import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
+import v8 from 'node:v8';
+import vm from 'node:vm';
 import { Tokenizer } from '@huggingface/tokenizers';
 import { afterAll, describe, expect, it } from 'vitest';
 import { rememberWords } from '../../../src/language/tokenizer/remembered-words.js';
@@ -66,4 +68,27 @@ it('merges a word once', () => {
   const first = pairs;
   tokenizer.encode('there', { add_special_tokens: false });
   expect([first > 0, pairs]).toEqual([true, first]);
+});
+
+it('keeps no text that a remembered word is from', () => {
+  v8.setFlagsFromString('--expose-gc');
+  const collect = vm.runInNewContext('gc') as () => void;
+  const tokenizer = new Tokenizer({ ...BASE, pre_tokenizer: BYTES }, {});
+  rememberWords(tokenizer);
+  const steps = tokenizer.pre_tokenizer as unknown as { pre_tokenize_text(text: string): string[] };
+  const used = () => {
+    collect();
+    return process.memoryUsage().heapUsed;
+  };
+  const before = used();
+  const words = new Set<string>();
+  for (let index = 0; index < 60; index++) {
+    const own = String.fromCharCode(...[...String(index)].map((digit) => 97 + Number(digit)));
+    const word = `somelongword${own}`;
+    // A file as it is read: one megabyte in one piece.
+    const text = Buffer.from(`${' '.repeat(1_000_000)}${word}`).toString('latin1');
+    words.add(steps.pre_tokenize_text(text).at(-1) ?? '');
+  }
+  expect(words.size).toBe(60);
+  expect(used() - before).toBeLessThan(45e6);
 });

@@ -11,7 +11,8 @@
 
 import { usageError } from '../../../base/errors.js';
 import { setting } from '../../../base/text/setting.js';
-import { sumOf } from '../../../base/text/words.js';
+import { ownValue, sumOf } from '../../../base/text/words.js';
+import { quote } from '../../../config/quote.js';
 import type { Component, LanguageModel } from '../../../model/architecture/layer.js';
 import {
   isRouted,
@@ -274,8 +275,8 @@ const TARGET_GROUPS: Readonly<Record<string, readonly Component[]>> = {
 
 /** Whether a product has an adapter: by a group, or by the end of its name, as in PEFT. */
 const isTarget = ({ tensor, component }: OwnedTensor, target: string): boolean =>
-  TARGET_GROUPS[target]?.includes(component) ??
-  tensor.name.replace(/\.weight$/, '').endsWith(target);
+  ownValue(TARGET_GROUPS, target)?.includes(component) ??
+  (target !== '' && tensor.name.replace(/\.weight$/, '').endsWith(target));
 
 type AdapterSetting = Pick<TrainingFitSetting, 'rank' | 'targets'>;
 
@@ -327,7 +328,7 @@ function refuseUnknownTargets(
       .at(-1),
   );
   throw usageError(
-    `${setting('targets')}: no product of the blocks is called ${unknown}`,
+    `${setting('targets')}: no product of the blocks is called ${quote(unknown)}`,
     `write attention, mlp, or ends of ${[...new Set(names)].slice(0, 8).join(', ')}`,
   );
 }

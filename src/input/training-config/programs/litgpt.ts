@@ -93,7 +93,8 @@ export const LITGPT: TrainingProgram = {
       const each = numberOf(value);
       // auto: all that the machine has.
       if (value === 'auto') return {};
-      return each === undefined ? undefined : { gpus: each * (numberOf(nodes) ?? 1) };
+      const gpus = (each ?? 0) * (numberOf(nodes) ?? 1);
+      return Number.isSafeInteger(gpus) && gpus >= 1 ? { gpus } : undefined;
     }),
     meaning('num_nodes', () => ({})),
     count('lora_r', 'rank'),
