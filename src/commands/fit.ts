@@ -93,7 +93,8 @@ export default class Fit extends TrainingCommand {
     ...fitProgramFlags,
   };
 
-  protected override checkFlags(flags: FlagsOf<typeof Fit>): void {
+  protected override async checkFlags(flags: FlagsOf<typeof Fit>, { file }: FitLine['args']) {
+    if (flags['list-gpus']) await listedHardware(file, flags.hardware);
     if (flags['list-gpus'] || flags.accuracy) return;
     refuseContradictions(fitOptions(flags), flags.gpu);
     refuseIdle(flags);

@@ -10,6 +10,7 @@ import { LineMistake, type MeantLine } from '../line/line-mistake.js';
 import { type StartedLine, startedLine } from './launchers.js';
 import {
   commandAdvice,
+  flagMeanings,
   isHelp,
   isProgram,
   isVerb,
@@ -76,14 +77,34 @@ export async function unknownCommand(
   const close = isFlag ? nearest(text, ['--version', '--help']) : nearestCommand(text, known);
   const isFile = close === undefined && !isFlag && (await isModel(text));
   const meant = isFile ? [await commandOf(text), text] : close?.split(' ');
+  const hasCard = rest.some((word) => /^--gpu(?:=|$)/.test(word) || isCard(word));
   const lines = meant
-    ? [{ words: [...meant, ...rest], lead: `did you mean ${meant.join(' ')}?` }]
+    ? [
+        ...(isFile && hasCard
+          ? [{ words: ['fit', text, ...rest], lead: 'did you mean fit?' }]
+          : []),
+        { words: [...meant, ...rest], lead: `did you mean ${meant.join(' ')}?` },
+      ]
     : isFlag
-      ? []
+      ? withoutCommand(words)
       : await linesWithoutCommand(text, rest);
   return new LineMistake(`expected a command, found ${quote(text)}`, lines, {
     otherwise: 'minimind --help lists the commands',
   });
+}
+
+/** Whether a word names a card, which has letters and a number, or one number that is no count. */
+const isCard = (word: string) => /\d{3}|[a-z]+.*\d/i.test(word) && isHardwareName(word);
+
+/** Lines for flags alone: a model by its flag. */
+function withoutCommand(words: readonly string[]): MeantLine[] {
+  const [flag = ''] = words[0]?.split('=', 1) ?? [];
+  const name = flag.replace(/^-+/, '');
+  const isModel = flagMeanings(name, 'profile').some((each) => each.name === '<model>');
+  if (!isModel) return [];
+  const hasCard = words.some((word) => /^--gpu(?:=|$)/.test(word));
+  const command = hasCard ? 'fit' : 'profile';
+  return [{ words: [command, ...words], isOfTool: true, lead: `did you mean ${command}?` }];
 }
 
 /** The line that a sentence means. */

@@ -1,4 +1,5 @@
 /** Reads the words of a line: flags with their values, switches, arguments. */
+import fs from 'node:fs';
 import { usageError } from '../../base/errors.js';
 import { nearest, nearestWithDigits } from '../../config/nearest.js';
 import { quote } from '../../config/quote.js';
@@ -67,6 +68,7 @@ function readFlag(typed: TypedLine, word: string, at: number): number {
     );
   }
   checkSetting(typed, flag, value, at, end);
+  checkList(typed, flag, value, at, end);
   checkKind(typed, flag, value, at, inline);
   const meant = flag.options ? readChoices(typed, flag, value, at, end) : value;
   if (isLong || meant !== value) {
@@ -123,8 +125,10 @@ function checkKind(
   const { helpValue = '', options } = flag as Option;
   refuseCards(typed, flag.name, value, at, inline);
   const isNumber = NUMERIC.test(helpValue) && !/^[-\d.~]|^auto$/.test(value);
+  const isCard =
+    flag.name === 'hardware' && !/[/\\]|\.ya?ml$/i.test(value) && !fs.existsSync(value);
   const isUnset = helpValue === 'TYPE' && /^(?:auto|none)$/i.test(value);
-  if (options !== undefined || !(isNumber || isUnset)) return;
+  if (options !== undefined || !(isNumber || isUnset || isCard)) return;
   const given = { at, value: inline, name: flag.name, written: `--${flag.name}` };
   const lines = meantLines(typed, given).map((line) => ({ ...line, isSpelling: false }));
   const advice = typed.meanings.flagAdvice(flag.name);
@@ -154,6 +158,14 @@ function refuseCards(
   ]);
 }
 
+/** Whether a word is the truth of the switch before it. `on` and a card after it are words of a sentence. */
+function isTruthAfter(typed: TypedLine, at: number): boolean {
+  const word = typed.words[at] ?? '';
+  if (/^(?:true|false)$/i.test(word)) return true;
+  const isLast = (typed.words[at + 1] ?? '-').startsWith('-');
+  return /^(?:yes|no|on|off)$/i.test(word) && isLast && !fs.existsSync(word);
+}
+
 function readSwitch(
   typed: TypedLine,
   flag: DeclaredFlag,
@@ -161,7 +173,7 @@ function readSwitch(
   value: string | undefined,
 ): number {
   const next = typed.words[at + 1] ?? '';
-  if (value === undefined && /^(?:true|false)$/i.test(next)) {
+  if (value === undefined && isTruthAfter(typed, at + 1)) {
     const words = TRUE.test(next) ? [`--${flag.name}`] : [];
     throw typed.mistake(`--${flag.name}: expected no value, found ${quote(next)}`, [
       { ...typed.corrected(at, words, 2), isSpelling: true },
@@ -186,6 +198,32 @@ function readSwitch(
     });
   }
   throw typed.mistake(`${name}: expected no value, found ${quote(value)}`, lines);
+}
+
+/** Refuses a list of numbers with spaces: `--ranks 128, 64`, `--ids 1 2 3`. */
+function checkList(
+  typed: TypedLine,
+  flag: DeclaredFlag,
+  value: string,
+  at: number,
+  end: number,
+): void {
+  const { delimiter, helpValue = '' } = flag as Option;
+  const isList = delimiter === ',' || helpValue === 'IDS' || /^[A-Z]+,/.test(helpValue);
+  if (!isList || !/^\d[\w.]*(?:,\d[\w.]*)*,?$/.test(value)) return;
+  const rest = typed.words.slice(end + 1);
+  const length = rest.findIndex(
+    (word) => !/^,?\d[\d.]*[kmb]?,?$/i.test(word) || fs.existsSync(word),
+  );
+  const more = length < 0 ? rest : rest.slice(0, length);
+  if (more.length === 0) return;
+  const list = [value, ...more].flatMap((word) => word.split(',').filter(Boolean)).join(',');
+  throw typed.mistake(`--${flag.name}: expected a list with commas, found spaces`, [
+    {
+      ...typed.corrected(at, [`--${flag.name}`, list], end + 1 + more.length - at),
+      isSpelling: true,
+    },
+  ]);
 }
 
 /** Refuses `--set key value`, whose parts belong together. */

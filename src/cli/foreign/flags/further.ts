@@ -30,8 +30,6 @@ export const FURTHER_FLAGS: readonly FlagRow[] = [
   ['<none>', 'mlx.num-layers=', ['mlx']],
   ['<none>', 'accelerate.config-file=', ['accelerate']],
   ['', 'mlx.train', ['mlx']],
-  // All linear layers, as here without --targets.
-  ['@fit', 'target-modules=all-linear,lora-target=all', ['peft', 'swift', 'llama-factory']],
   ['', 'trtllm.model-path=', ['trtllm']],
   ['gpu-memory-utilization', 'gmu', ['aphrodite']],
   ['quantize=int4@convert-checkpoint', 'isq=4', ['mistralrs']],
