@@ -102,7 +102,8 @@ export default class ConvertCheckpoint extends BaseCommand {
     const parsed = await this.parse(ConvertCheckpoint);
     const { args, flags } = parsed;
     const isPlan = partsMode(givenFlags(parsed), []) !== undefined;
-    if (args.out === undefined && args.in !== undefined && fs.existsSync(args.in) && !isPlan) {
+    const isAlone = args.in === undefined || fs.existsSync(args.in);
+    if (args.out === undefined && isAlone && !isPlan) {
       conversionPlaces(args.in, args.out, this.argv);
     }
     if (line.hasExample || args.in === undefined || args.out === undefined) return;

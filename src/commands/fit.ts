@@ -21,7 +21,6 @@ import { refuseContradictions } from '../estimate/fit/fit-request.js';
 import type { FitResult } from '../estimate/fit/fits.js';
 import { storedWeightFormat } from '../estimate/fit/model-memory.js';
 import { PURPOSES } from '../estimate/fit/purpose.js';
-import type { HardwareList } from '../estimate/hardware/gpu.js';
 import type { LoadedModel } from '../input/model-input/checkpoint-model.js';
 import { isAdapterPlace, locateModel, modelsIn } from '../input/model-input/locate.js';
 import { openModelSource } from '../input/model-input/model-source.js';
@@ -93,7 +92,7 @@ export default class Fit extends TrainingCommand {
     ...fitProgramFlags,
   };
 
-  protected override async checkFlags(flags: FlagsOf<typeof Fit>, { file }: FitLine['args']) {
+  protected override async checkFlags(flags: FlagsOf<typeof Fit>, { file }: { file?: string }) {
     if (flags['list-gpus']) await listedHardware(file, flags.hardware);
     if (flags['list-gpus'] || flags.accuracy) return;
     refuseContradictions(fitOptions(flags), flags.gpu);
@@ -112,7 +111,7 @@ export default class Fit extends TrainingCommand {
     if (flags.accuracy) return this.answer(flags, fitAccuracy(args.file), accuracyReport);
     if (flags['list-gpus']) {
       const known = await listedHardware(args.file, flags.hardware);
-      const result: HardwareList = { schema: 'minimind/gpus@1', ...known };
+      const result = { schema: 'minimind/gpus@1' as const, ...known };
       return this.answer(flags, result, hardwareReport);
     }
     if (args.file === undefined && isHardware(flags) && modelsIn('.').length === 0) {

@@ -31,6 +31,8 @@ export const VERBS: readonly VerbRow[] = [
       'convert-checkpoint $1 $2 --quantize $3',
       'convert-checkpoint $1 $2 --dtype $3',
       'convert-checkpoint',
+      'convert-checkpoint $1 $2 --quantize int4',
+      'convert-checkpoint $1 --quantize int4',
       'convert-checkpoint --quantize int4',
     ],
     'quantize,quant,quantise',
@@ -56,7 +58,11 @@ export const VERBS: readonly VerbRow[] = [
       'speech',
     ],
   ],
-  [['convert-checkpoint --dequantize'], 'dequantize,dequantise,dequant', ['speech']],
+  [
+    ['convert-checkpoint $1 $2 --dequantize', 'convert-checkpoint $1 --dequantize'],
+    'dequantize,dequantise,dequant',
+    ['speech'],
+  ],
   [
     [
       'convert-checkpoint $1 $3 --merge-lora $2',
@@ -71,6 +77,7 @@ export const VERBS: readonly VerbRow[] = [
     'eval,ppl,perplexity,lm-eval,score,lm-eval run,base-eval,chat-eval,litgpt evaluate',
     ['llama.cpp', 'lm-eval', 'llama-factory', 'axolotl', 'mlx', 'speech'],
   ],
+  [['fit --for qlora'], 'qlora,finetune-qlora,train-qlora', ['speech']],
   [
     ['?gpu fit --for lora', 'train-plan'],
     'lora,finetune-lora,train-lora',

@@ -138,7 +138,7 @@ function afterOn(typed: TypedLine, { word, at }: PlacedWord): PlacedWord | undef
   const next = typed.arguments.find(
     (each) => each.at > at && !FILLER.test(each.word) && !/^(?:my|our|one)$/i.test(each.word),
   );
-  const isCount = /^~?\d{1,3}$/.test(next?.word ?? '');
+  const isCount = /^~?\d{1,3}$/.test(next?.word ?? '') || KINDS.size.test(next?.word ?? '');
   return next === undefined || isCount || fs.existsSync(next.word) ? undefined : next;
 }
 

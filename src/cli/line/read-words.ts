@@ -68,7 +68,7 @@ function readFlag(typed: TypedLine, word: string, at: number): number {
     );
   }
   checkSetting(typed, flag, value, at, end);
-  checkList(typed, flag, value, at, end);
+  checkCutValue(typed, flag, value, at, end);
   checkKind(typed, flag, value, at, inline);
   const meant = flag.options ? readChoices(typed, flag, value, at, end) : value;
   if (isLong || meant !== value) {
@@ -200,8 +200,14 @@ function readSwitch(
   throw typed.mistake(`${name}: expected no value, found ${quote(value)}`, lines);
 }
 
-/** Refuses a list of numbers with spaces: `--ranks 128, 64`, `--ids 1 2 3`. */
-function checkList(
+/** Units of sizes, counts, times and shares. */
+const UNIT = /^(?:[kmgt]i?b?|b|ms|s|min|h|%|percent|tokens)$/i;
+
+/** A number of a list, and its brackets. */
+const ITEM = /^\[?\d[\d.]*[kmb]?\]?(?:,\d[\d.]*[kmb]?\]?)*,?$/i;
+
+/** Refuses a value that is cut at a space: `--ram 32 GiB`, `--ranks 128, 64`, `--ids 1 2 3`, `--gpu h100, a100`. */
+function checkCutValue(
   typed: TypedLine,
   flag: DeclaredFlag,
   value: string,
@@ -209,21 +215,38 @@ function checkList(
   end: number,
 ): void {
   const { delimiter, helpValue = '' } = flag as Option;
-  const isList = delimiter === ',' || helpValue === 'IDS' || /^[A-Z]+,/.test(helpValue);
-  if (!isList || !/^\d[\w.]*(?:,\d[\w.]*)*,?$/.test(value)) return;
   const rest = typed.words.slice(end + 1);
-  const length = rest.findIndex(
-    (word) => !/^,?\d[\d.]*[kmb]?,?$/i.test(word) || fs.existsSync(word),
-  );
+  const isUnit =
+    UNIT.test(rest[0] ?? '') && /^\d[\d.,]*$/.test(value) && !fs.existsSync(rest[0] ?? '');
+  if (isUnit && NUMERIC.test(helpValue)) {
+    throw cut(
+      'a unit',
+      `${value}${/^tokens$/i.test(rest[0] ?? '') ? '' : rest[0]}`.replace(/percent$/i, '%'),
+      1,
+    );
+  }
+  const isList = delimiter === ',' || helpValue === 'IDS' || /^[A-Z]+,/.test(helpValue);
+  const isOpen = value.endsWith(',') || value.startsWith('[');
+  const isCards = flag.name === 'gpu' && value.endsWith(',');
+  const isItem = (word: string) => (isCards ? !word.startsWith('-') : ITEM.test(word));
+  if (!(isList || isOpen) || !(isCards || ITEM.test(value))) return;
+  const length = rest.findIndex((word, index) => {
+    const isEnd = isCards && !(rest[index - 1] ?? value).endsWith(',');
+    return isEnd || !isItem(word) || fs.existsSync(word);
+  });
   const more = length < 0 ? rest : rest.slice(0, length);
-  if (more.length === 0) return;
-  const list = [value, ...more].flatMap((word) => word.split(',').filter(Boolean)).join(',');
-  throw typed.mistake(`--${flag.name}: expected a list with commas, found spaces`, [
-    {
-      ...typed.corrected(at, [`--${flag.name}`, list], end + 1 + more.length - at),
-      isSpelling: true,
-    },
-  ]);
+  const isBracketed = isList && value.startsWith('[');
+  if (more.length === 0 && !isBracketed) return;
+  const items = [value, ...more].flatMap((word) => word.replaceAll(/[[\]]/g, '').split(','));
+  throw cut('a list with commas', items.filter(Boolean).join(','), more.length);
+
+  function cut(wanted: string, whole: string, count: number): LineMistake {
+    const line = typed.corrected(at, [`--${flag.name}`, whole], end + 1 + count - at);
+    return typed.mistake(
+      `--${flag.name}: expected ${wanted} without spaces, found ${quote(value)}`,
+      [{ ...line, isSpelling: true }],
+    );
+  }
 }
 
 /** Refuses `--set key value`, whose parts belong together. */
