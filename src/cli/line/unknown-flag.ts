@@ -98,19 +98,25 @@ function withoutNo(typed: TypedLine, name: string, at: number): MeantLine[] {
   return flag && flag.type === 'boolean' ? [typed.corrected(at, [])] : [];
 }
 
+/** Most wrong letters in the name of a flag. */
+const MOST_WRONG = 2;
+
 /** Lines with the flag whose name, or whose name in other tools, is similar. */
 function similarFlags(typed: TypedLine, given: GivenFlag): MeantLine[] {
   if (given.name.length < 3) return [];
   const known = typed.flags.filter(({ hidden }) => !hidden).map(({ name }) => name);
   // Digits, and a leading no-, are part of the meaning of a name.
+  const digits = given.name.replaceAll(/\D/g, '');
+  const isNo = given.name.startsWith('no-');
   const isLike = (each: string) =>
-    each.replaceAll(/\D/g, '') === given.name.replaceAll(/\D/g, '') &&
-    each.startsWith('no-') === given.name.startsWith('no-');
-  const own = misspelled(given.name, known.filter(isLike), 2);
+    Math.abs(each.length - given.name.length) <= MOST_WRONG &&
+    each.startsWith('no-') === isNo &&
+    each.replaceAll(/\D/g, '') === digits;
+  const own = misspelled(given.name, known.filter(isLike), MOST_WRONG);
   const others = misspelled(
     given.name,
     typed.meanings.otherNames().filter((each) => each.length > 3 && isLike(each)),
-    2,
+    MOST_WRONG,
   );
   return [
     ...(own === undefined ? [] : linesOf(typed, { name: own }, given)),

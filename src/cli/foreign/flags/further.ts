@@ -26,6 +26,8 @@ export const FURTHER_FLAGS: readonly FlagRow[] = [
     'offload-param=cpu,offload-param,offload-param-device=cpu,fsdp-offload-params',
     ['deepspeed', 'accelerate'],
   ],
+  // A seed in one program, and a length in speech.
+  ['<none>@profile|fit|compare', 's=~^\\d+$', ['llama.cpp', 'speech']],
   ['<none>', 'sglang.max-total-tokens=', ['sglang']],
   ['<none>', 'mlx.num-layers=', ['mlx']],
   ['<none>', 'accelerate.config-file=', ['accelerate']],
