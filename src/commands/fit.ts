@@ -21,6 +21,7 @@ import { refuseContradictions } from '../estimate/fit/fit-request.js';
 import type { FitResult } from '../estimate/fit/fits.js';
 import { storedWeightFormat } from '../estimate/fit/model-memory.js';
 import { PURPOSES } from '../estimate/fit/purpose.js';
+import type { HardwareList } from '../estimate/hardware/gpu.js';
 import type { LoadedModel } from '../input/model-input/checkpoint-model.js';
 import { isAdapterPlace, locateModel, modelsIn } from '../input/model-input/locate.js';
 import { openModelSource } from '../input/model-input/model-source.js';
@@ -111,8 +112,11 @@ export default class Fit extends TrainingCommand {
     if (flags.accuracy) return this.answer(flags, fitAccuracy(args.file), accuracyReport);
     if (flags['list-gpus']) {
       const known = await listedHardware(args.file, flags.hardware);
-      const result = { schema: 'minimind/gpus@1' as const, ...known };
-      return this.answer(flags, result, hardwareReport);
+      return this.answer(
+        flags,
+        { schema: 'minimind/gpus@1', ...known } as HardwareList,
+        hardwareReport,
+      );
     }
     if (args.file === undefined && isHardware(flags) && modelsIn('.').length === 0) {
       const { asksAboutAll } = await import('../cli/fit/largest-models.js');
