@@ -112,11 +112,8 @@ export default class Fit extends TrainingCommand {
     if (flags.accuracy) return this.answer(flags, fitAccuracy(args.file), accuracyReport);
     if (flags['list-gpus']) {
       const known = await listedHardware(args.file, flags.hardware);
-      return this.answer(
-        flags,
-        { schema: 'minimind/gpus@1', ...known } as HardwareList,
-        hardwareReport,
-      );
+      const result: HardwareList = { schema: 'minimind/gpus@1', ...known };
+      return this.answer(flags, result, hardwareReport);
     }
     if (args.file === undefined && isHardware(flags) && modelsIn('.').length === 0) {
       const { asksAboutAll } = await import('../cli/fit/largest-models.js');
@@ -247,7 +244,6 @@ export default class Fit extends TrainingCommand {
   }
 }
 
-/** A parsed command line. */
 type ParsedFit = FitLine & { readonly flags: FlagsOf<typeof Fit> };
 
 const TOKEN_TIME_ALONE =
