@@ -68,12 +68,18 @@ export async function runCommandLine(
   }
 }
 
+/** The words of `--json=NAME,…`; a truth is none of its fields. */
+function jsonWords(value: string): string[] {
+  if (/^(?:true|yes|on)$/i.test(value)) return ['--json'];
+  return /^(?:false|no|off)$/i.test(value) ? [] : ['--json', '--fields', value];
+}
+
 /** `--json=NAME,…` as `--json --fields NAME,…`. */
 function withFields(words: readonly string[]): string[] {
   const end = words.indexOf('--');
   return words.flatMap((word, at) =>
     word.startsWith('--json=') && (end < 0 || at < end)
-      ? ['--json', '--fields', word.slice('--json='.length)]
+      ? jsonWords(word.slice('--json='.length))
       : [word],
   );
 }

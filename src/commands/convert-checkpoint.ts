@@ -99,9 +99,15 @@ export default class ConvertCheckpoint extends BaseCommand {
   /** Plans the conversion of a file that exists. A value that is an example may not suit it. */
   override async checkWords(line: { readonly hasExample?: boolean }) {
     await super.checkWords(line);
-    if (line.hasExample) return;
-    const { args, flags } = await this.parse(ConvertCheckpoint);
-    if (args.in === undefined || args.out === undefined || !fs.existsSync(args.in)) return;
+    const parsed = await this.parse(ConvertCheckpoint);
+    const { args, flags } = parsed;
+    const isPlan = partsMode(givenFlags(parsed), []) !== undefined;
+    const isAlone = args.in === undefined || fs.existsSync(args.in);
+    if (args.out === undefined && isAlone && !isPlan) {
+      conversionPlaces(args.in, args.out, this.argv);
+    }
+    if (line.hasExample || args.in === undefined || args.out === undefined) return;
+    if (!fs.existsSync(args.in)) return;
     const { prepare } = await import('../convert/conversion/conversion.js');
     const checkpoint = await opened(args.in, flags);
     try {

@@ -93,7 +93,8 @@ export default class Fit extends TrainingCommand {
     ...fitProgramFlags,
   };
 
-  protected override checkFlags(flags: FlagsOf<typeof Fit>): void {
+  protected override async checkFlags(flags: FlagsOf<typeof Fit>, { file }: { file?: string }) {
+    if (flags['list-gpus']) await listedHardware(file, flags.hardware);
     if (flags['list-gpus'] || flags.accuracy) return;
     refuseContradictions(fitOptions(flags), flags.gpu);
     refuseIdle(flags);
@@ -243,7 +244,6 @@ export default class Fit extends TrainingCommand {
   }
 }
 
-/** A parsed command line. */
 type ParsedFit = FitLine & { readonly flags: FlagsOf<typeof Fit> };
 
 const TOKEN_TIME_ALONE =

@@ -9,6 +9,7 @@ import { runHere } from '../run-here.js';
 import { GUESSES, type Right } from './guesses.js';
 import { HABIT_GUESSES } from './habit-guesses.js';
 import { FURTHER_GUESSES } from './program-guesses/further.js';
+import { MIXED_GUESSES } from './program-guesses/mixed.js';
 import { SERVING_GUESSES } from './program-guesses/serving.js';
 import { SPEECH_GUESSES } from './program-guesses/speech.js';
 import { TRAINING_GUESSES } from './program-guesses/training.js';
@@ -95,6 +96,7 @@ describe('a first guess', () => {
     ...TRAINING_GUESSES,
     ...SPEECH_GUESSES,
     ...FURTHER_GUESSES,
+    ...MIXED_GUESSES,
   ];
 
   it.each([...GUESSES, ...TOOL_GUESSES, ...HABIT_GUESSES, ...SENTENCE_GUESSES, ...PROGRAM_GUESSES])(

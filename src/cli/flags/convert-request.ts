@@ -17,7 +17,7 @@ import type { Proof } from '../../convert/conversion/execute/check-output.js';
 import type { ConversionRequest } from '../../convert/conversion/job.js';
 import { onlyOneInFolder } from '../../input/model-input/locate.js';
 import { exceedsBound } from '../../report/convert/convert-report.js';
-import { pasteable } from '../line/line-mistake.js';
+import { LineMistake, pasteable } from '../line/line-mistake.js';
 import type { ConvertFlags } from './convert-flags.js';
 import { exceededLogits } from './thresholds.js';
 
@@ -43,13 +43,11 @@ export function conversionPlaces(
     return { in: first, out: second, isFound: false };
   }
   if (first !== undefined && fs.existsSync(first)) {
-    const { dir, name, ext } = path.parse(first);
-    const out = freeName(path.join(dir, `${name}-shared${containerOf(ext) ? ext : ''}`));
+    const out = outputName(first, argv);
     const words = argv.flatMap((word) => (word === first ? [word, out] : word));
-    throw usageError(
-      `expected IN and OUT, found only ${quote(first)}`,
-      `write ${pasteable(['convert-checkpoint', ...words])}`,
-    );
+    throw new LineMistake(`expected IN and OUT, found only ${quote(first)}`, [
+      { words: ['convert-checkpoint', ...words] },
+    ]);
   }
   const out = first ?? freeName('shared.safetensors');
   const rest = first === undefined ? argv : argv.filter((word) => word !== first);
@@ -57,6 +55,35 @@ export function conversionPlaces(
   const found = onlyOneInFolder('checkpoint', line);
   if (first === undefined) throw usageError('expected OUT, found nothing', `write ${line(found)}`);
   return { in: found, out: first, isFound: true };
+}
+
+/** Flags of a conversion, and names of their outputs. */
+const NAMED: readonly (readonly [flag: string, name: string])[] = [
+  ['merge-lora', 'merged'],
+  ['dequantize', 'plain'],
+  ['shard-size', 'shards'],
+];
+
+/** A free name for the output of a conversion: with the type of its weights, and the ending of its container. */
+function outputName(input: string, argv: readonly string[]): string {
+  const valueIn = (name: string) => {
+    const at = argv.findIndex((word) => word.split('=', 1)[0] === `--${name}`);
+    const [, inline] = argv[at]?.split(/=(.*)/s) ?? [];
+    return at < 0 ? undefined : (inline ?? argv[at + 1])?.toLowerCase();
+  };
+  const { dir, base } = path.parse(input);
+  const ending = path.extname(base);
+  const isFile = containerOf(ending) !== undefined;
+  const name = isFile ? base.slice(0, -ending.length) : base;
+  const type = valueIn('quantize') ?? valueIn('dtype');
+  const container = valueIn('container') ?? (/^q\d_/.test(type ?? '') ? 'gguf' : undefined);
+  const [, named] =
+    NAMED.find(([flag]) => valueIn(flag) !== undefined || argv.includes(`--${flag}`)) ?? [];
+  const suffix = type ?? named ?? (container ? '' : 'shared');
+  // Packed weights and shards are those of a folder.
+  const isFolder = valueIn('quantize') !== undefined || valueIn('shard-size') !== undefined;
+  const own = container ? `.${container}` : isFile && !isFolder ? ending : '';
+  return freeName(path.join(dir, `${name}${suffix && `-${suffix}`}${own}`));
 }
 
 /** The settings of a conversion, from flags. */

@@ -70,13 +70,20 @@ export const hardwareFlags = {
 /** Whether a word is a name of a GPU or machine, as in `--gpu`. A bare small number is not. */
 export function isHardwareName(text: string): boolean {
   if (!/[a-z]|\d{4}/i.test(text)) return false;
+  const known = hardwareNames.get(text);
+  if (known !== undefined) return known;
+  let isName = true;
   try {
     clusterNamed(text, undefined, { gpus: [], machines: [] });
-    return true;
   } catch {
-    return false;
+    isName = false;
   }
+  hardwareNames.set(text, isName);
+  return isName;
 }
+
+/** Words of a line that were looked up among all cards: several readings of it ask for the same ones. */
+const hardwareNames = new Map<string, boolean>();
 
 /** Flags that say how many GPUs share a replica, where the command has them. */
 interface SharingFlags {

@@ -31,8 +31,11 @@ export const VERBS: readonly VerbRow[] = [
       'convert-checkpoint $1 $2 --quantize $3',
       'convert-checkpoint $1 $2 --dtype $3',
       'convert-checkpoint',
+      'convert-checkpoint $1 $2 --quantize int4',
+      'convert-checkpoint $1 --quantize int4',
+      'convert-checkpoint --quantize int4',
     ],
-    'quantize,quant',
+    'quantize,quant,quantise',
     ['llama.cpp', 'axolotl'],
   ],
   [['export $1 --save $2.onnx', 'convert-checkpoint'], 'convert', ['mlx', 'speech']],
@@ -40,7 +43,7 @@ export const VERBS: readonly VerbRow[] = [
     ['convert-checkpoint'],
     'mlx-lm convert,convert-hf-to-gguf,to-gguf,shard,split,gguf-split,zero-to-fp32,consolidate,merge-weights,' +
       'merge-sharded-fsdp-weights,convert-srte,compress,convert-llama-weights-to-hf,dcp-to-torch,convert-to-litgpt,' +
-      'convert-from-litgpt,convert-pretrained-checkpoint,lite auto-awq,lite auto-gptq,swift export,mlx-lm awq,mlx-lm gptq,mlx-lm dwq,mlx-lm dynamic-quant,lite smooth-quant,convert-lit-checkpoint,ct2-transformers-converter,convert-gguf,dequantize,' +
+      'convert-from-litgpt,convert-pretrained-checkpoint,lite auto-awq,lite auto-gptq,swift export,mlx-lm awq,mlx-lm gptq,mlx-lm dwq,mlx-lm dynamic-quant,lite smooth-quant,convert-lit-checkpoint,ct2-transformers-converter,convert-gguf,cast,recast,' +
       'convert-to-safetensors',
     [
       'llama.cpp',
@@ -56,7 +59,16 @@ export const VERBS: readonly VerbRow[] = [
     ],
   ],
   [
-    ['convert-checkpoint $1 $3 --merge-lora $2', '?adapter convert-checkpoint'],
+    ['convert-checkpoint $1 $2 --dequantize', 'convert-checkpoint $1 --dequantize'],
+    'dequantize,dequantise,dequant',
+    ['speech'],
+  ],
+  [
+    [
+      'convert-checkpoint $1 $3 --merge-lora $2',
+      'convert-checkpoint $1 --merge-lora $2',
+      '?adapter convert-checkpoint',
+    ],
     'merge-lora,merge-adapter,export-lora,merge,merge-and-unload,fuse,llamafactory-cli export,merge-peft',
     ['llama.cpp', 'axolotl', 'llama-factory', 'mlx', 'peft', 'litgpt'],
   ],
@@ -65,6 +77,7 @@ export const VERBS: readonly VerbRow[] = [
     'eval,ppl,perplexity,lm-eval,score,lm-eval run,base-eval,chat-eval,litgpt evaluate',
     ['llama.cpp', 'lm-eval', 'llama-factory', 'axolotl', 'mlx', 'speech'],
   ],
+  [['fit --for qlora'], 'qlora,finetune-qlora,train-qlora', ['speech']],
   [
     ['?gpu fit --for lora', 'train-plan'],
     'lora,finetune-lora,train-lora',
@@ -87,7 +100,7 @@ export const VERBS: readonly VerbRow[] = [
   [['draw'], 'visualize,graph,plot,diagram,architecture,torchview,torchviz', ['speech']],
   [
     ['data'],
-    'tokenize,tokens,count-tokens,token-count,preprocess,dataset,tokenizer,prepare,preprocess-data',
+    'tokenize,tokens,count tokens,count-tokens,token-count,preprocess,dataset,tokenizer,prepare,preprocess-data',
     ['llama.cpp', 'axolotl', 'megatron', 'nanogpt', 'speech'],
   ],
   [

@@ -65,6 +65,16 @@ const RECIPES: Readonly<Record<string, string>> = {
   quantize: 'quantize',
 };
 
+/** Variables that are read, or that hold a secret, which no line repeats. */
+const COUNTED_VARIABLE = /^(?:NNODES|NPROC_PER_NODE|(?:CUDA|HIP|ROCR)_VISIBLE_DEVICES)$/;
+const SECRET = /TOKEN|KEY|SECRET|PASSWORD/;
+
+/** What is said of a variable without a meaning here. */
+function leftOutVariable([name, value]: Variable): string[] {
+  if (COUNTED_VARIABLE.test(name) || ownValue(VARIABLES, name) !== undefined) return [];
+  return [`${SECRET.test(name) ? name : `${name}=${value}`} has no counterpart here`];
+}
+
 const isAssignment = (word: string) => /^[A-Z][A-Z0-9_]*=/.test(word);
 
 /**
@@ -136,7 +146,8 @@ function withoutPrefix(words: readonly string[], before: readonly Variable[] = [
   const [first = '', next = '', ...rest] = words;
   if (isAssignment(first)) {
     const [name = '', value = ''] = first.split(/=(.*)/s);
-    return withoutPrefix(words.slice(1), [...before, [name, value]]);
+    const inner = withoutPrefix(words.slice(1), [...before, [name, value]]);
+    return { ...inner, leftOut: [...leftOutVariable([name, value]), ...inner.leftOut] };
   }
   // A folder of this name alone is a model.
   const isOurs = OURS.test(first) && (first === 'minimind' || words.length > 1);

@@ -24,6 +24,12 @@ export { writtenFlag } from './programs.js';
 const ADVICE: Readonly<Record<string, string>> = {
   tasks:
     'minimind runs no benchmarks such as hellaswag; for the perplexity of a text write --text FILE',
+  ...Object.fromEntries(
+    names('benchmark,benchmarks,bench').map((name) => [
+      name,
+      'minimind runs no benchmarks such as hellaswag; for the perplexity of a text write --text FILE',
+    ]),
+  ),
   numfewshot: 'minimind runs no benchmarks; for the perplexity of a text write --text FILE',
   color: 'set FORCE_COLOR=1 for colours in a pipe',
   colour: 'set FORCE_COLOR=1 for colours in a pipe',
@@ -42,7 +48,7 @@ const CHOSEN: ReadonlySet<string> = new Set(
     'deepspeed,stage,mode,task,purpose,use,size,budget,rate,prompt,input,output,data,file,text,type,method,length,all,full,' +
       'write,test,tests,run,compare,vram,memory,gpu-memory,mem,ram,decay,count,list,plain,scale,range,with,plan,' +
       'max-total-tokens,block-size,num-gpu,start,load,from,train-batch-size,iterations,rounds,model-size,debug,interactive,' +
-      'lora,peft,adapter,task,apply-chat-template,n',
+      'p99,p90,p99-latency,lora,peft,adapter,task,benchmark,bench,speed,shard,apply-chat-template,n',
   ),
 );
 
@@ -152,6 +158,7 @@ const KEYS: Readonly<Record<string, readonly string[]>> = {
   n_head: ['num_attention_heads', 'num_heads', 'n_head'],
   n_heads: ['num_attention_heads', 'num_heads', 'n_head'],
   n_layer: ['num_layers', 'num_hidden_layers', 'n_layer'],
+  layers: ['num_layers', 'num_hidden_layers', 'n_layer'],
   n_layers: ['num_layers', 'num_hidden_layers', 'n_layer'],
   n_kv_heads: ['num_key_value_heads', 'num_kv_heads'],
   ffn_dim: ['intermediate_size', 'ffn_dim', 'n_inner'],
@@ -431,6 +438,7 @@ function withProgramFlags(program: string, words: readonly string[], verb: VerbW
       const value = inline ?? words[at + 1] ?? '';
       if (meant === undefined || meant.only?.test(value) === false) return [each];
       if (meant.when && !has(meant.when)) return [each];
+      if (meant.without && words.some((word) => meant.without?.test(word))) return [each];
       if (meant.unless && has(meant.unless)) return [];
       return [inline === undefined ? meant.name : `${meant.name}=${inline}`];
     }),

@@ -96,9 +96,19 @@ interface ProgramFlag {
   readonly unless?: string;
   /** Flag without which it has the usual meaning. */
   readonly when?: string;
+  /** Flag with which it has the usual meaning. */
+  readonly without?: RegExp;
   /** Values with that meaning. */
   readonly only?: RegExp;
 }
+
+/** Whole models side by side in SGLang, unless only the attention has replicas. */
+const REPLICAS = Object.fromEntries(
+  ['--dp', '--dp-size', '--data-parallel-size'].map((flag) => [
+    flag,
+    { name: '--sglang.dp', without: /^--enable[-_]dp[-_]attention$/ },
+  ]),
+);
 
 export const PROGRAM_FLAGS: Readonly<Record<string, Readonly<Record<string, ProgramFlag>>>> = {
   'mlx-lm': {
@@ -118,7 +128,11 @@ export const PROGRAM_FLAGS: Readonly<Record<string, Readonly<Record<string, Prog
     aphrodite: { '-q': { name: '--quantization' } },
   },
   // The tokens of all sequences together: sgl-project/sglang 004813e docs/advanced_features/server_arguments.md.
-  sglang: { '--max-total-tokens': { name: '--sglang.max-total-tokens' } },
+  sglang: {
+    '--max-total-tokens': { name: '--sglang.max-total-tokens' },
+    ...REPLICAS,
+  },
+  'launch-server': REPLICAS,
   'trtllm-bench': { '--model_path': { name: '--trtllm.model-path' } },
   mistralrs: { '-p': { name: '--port' }, '-f': { name: '--model' } },
   swift: {

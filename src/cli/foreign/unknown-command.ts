@@ -6,10 +6,12 @@ import { type UserError, usageError } from '../../base/errors.js';
 import { nearest } from '../../config/nearest.js';
 import { quote } from '../../config/quote.js';
 import { isHardwareName } from '../flags/hardware-flags.js';
+import { KINDS } from '../line/extra-words.js';
 import { LineMistake, type MeantLine } from '../line/line-mistake.js';
 import { type StartedLine, startedLine } from './launchers.js';
 import {
   commandAdvice,
+  flagMeanings,
   isHelp,
   isProgram,
   isVerb,
@@ -76,14 +78,38 @@ export async function unknownCommand(
   const close = isFlag ? nearest(text, ['--version', '--help']) : nearestCommand(text, known);
   const isFile = close === undefined && !isFlag && (await isModel(text));
   const meant = isFile ? [await commandOf(text), text] : close?.split(' ');
+  const hasCard = rest.some((word) => /^--gpu(?:=|$)/.test(word) || isCard(word));
   const lines = meant
-    ? [{ words: [...meant, ...rest], lead: `did you mean ${meant.join(' ')}?` }]
+    ? [
+        ...(isFile && hasCard
+          ? [{ words: ['fit', text, ...rest], lead: 'did you mean fit?' }]
+          : []),
+        { words: [...meant, ...rest], lead: `did you mean ${meant.join(' ')}?` },
+      ]
     : isFlag
-      ? []
+      ? withoutCommand(words, config)
       : await linesWithoutCommand(text, rest);
   return new LineMistake(`expected a command, found ${quote(text)}`, lines, {
     otherwise: 'minimind --help lists the commands',
   });
+}
+
+/** Whether a word names a card, which has letters and a number, or one number that is no count. */
+const isCard = (word: string) => /\d{3}|[a-z]+.*\d/i.test(word) && isHardwareName(word);
+
+/** Lines for flags alone: a model by its flag, or flags of the commands about a model. */
+function withoutCommand(words: readonly string[], config: Config): MeantLine[] {
+  const [flag = ''] = words[0]?.split('=', 1) ?? [];
+  const name = flag.replace(/^-+/, '');
+  const isModel = flagMeanings(name, 'profile').some((each) => each.name === '<model>');
+  const owners = ['profile', 'fit'].filter((id) =>
+    Object.hasOwn(config.findCommand(id)?.flags ?? {}, name.replaceAll('_', '-')),
+  );
+  const isOurs = flag.startsWith('--') && owners.length > 0;
+  if (!isModel && !isOurs) return [];
+  const hasCard = words.some((word) => /^--gpu(?:=|$)/.test(word));
+  const command = hasCard || (!isModel && !owners.includes('profile')) ? 'fit' : 'profile';
+  return [{ words: [command, ...words], isOfTool: true, lead: `did you mean ${command}?` }];
 }
 
 /** The line that a sentence means. */
@@ -223,7 +249,8 @@ const commandIn = (words: readonly string[], config: Config): string =>
 /** Lines for a number of parameters or a GPU in the place of a command. */
 async function linesWithoutCommand(text: string, rest: readonly string[]): Promise<MeantLine[]> {
   if (/^\d[\d.,_]*[kmbt]$/i.test(text)) return [{ words: ['plan', '--max-params', text, ...rest] }];
-  return [{ words: ['fit', '--list-gpus', text, ...rest], gpus: [text] }];
+  const words = ['fit', '--list-gpus', text, ...rest];
+  return [{ words, gpus: KINDS.size.test(text) ? [] : [text] }];
 }
 
 /** The command for a model without a command. A checkpoint without a config only has tensors to show. */

@@ -10,6 +10,8 @@ import {
   isSaying,
   KINDS,
   memoryAdvice,
+  type PlacedWord,
+  runsFrom,
   withWholeCard,
 } from './extra-words.js';
 import { type MeantLine, pasteable } from './line-mistake.js';
@@ -35,6 +37,7 @@ export function checkArguments(typed: TypedLine): void {
   refuseCutCard(typed);
   refuseFillers(typed, declared.length);
   refuseOverrides(typed);
+  refuseTypeAsFile(typed);
   const missing = declared.filter(
     ({ required }, index) => required && !typed.isPlanned && !typed.arguments[index],
   );
@@ -62,14 +65,35 @@ export function checkArguments(typed: TypedLine): void {
       ? []
       : [
           ...(isOverride ? [{ ...typed.corrected(extra.at, [override]), isSpelling: true }] : []),
+          ...asKeyOfSwitch(typed, extra),
           ...further,
           ...asFlag(typed, extra),
           ...withoutPrompt(typed, extra),
           // A line without it would answer another question.
           ...(isSaying(extra.word) ? [] : [{ ...typed.corrected(extra.at, []), isShorter: true }]),
         ],
-    memory ?? typed.example,
+    memory ?? missingFile(typed) ?? typed.example,
   );
+}
+
+/** Lines with a key of the config for a switch with a number: `--layers 4`. */
+function asKeyOfSwitch(typed: TypedLine, { word, at }: PlacedWord): MeantLine[] {
+  const [, name = ''] = /^--([a-z-]+)$/.exec(typed.words[at - 1] ?? '') ?? [];
+  const isSwitch = typed.command.flags[name]?.type === 'boolean' && /^\d+$/.test(word);
+  if (!isSwitch || !Object.hasOwn(typed.command.flags, 'set')) return [];
+  const keys = typed.meanings.keysNamed(name).filter((key) => key !== name);
+  return keys.map((key) => ({
+    ...typed.corrected(at - 1, ['--set', `model.${key}=${word}`], 2),
+    lead: 'a key of the config is set with --set:',
+    isElsewhere: true,
+  }));
+}
+
+/** Advice for a model that is not there, of which no line can be checked. */
+function missingFile(typed: TypedLine): string | undefined {
+  const word = typed.arguments[0]?.word ?? '';
+  const isFile = MODEL_ARGUMENTS.has(typed.firstArgument) && /[/\\]|\.[a-z]+$/i.test(word);
+  return isFile && !fs.existsSync(word) ? `there is no file ${quote(word)}` : undefined;
 }
 
 /** The line without the prompt of a program that runs a model, for a command that does not. */
@@ -89,11 +113,33 @@ function refuseFillers(typed: TypedLine, most: number): void {
       FILLER.test(word) && !fs.existsSync(word) && (index > 0 || isBeforeMore(typed, at)),
   );
   if (filler === undefined || (!isOpen && typed.arguments.length <= most)) return;
+  const card = afterOn(typed, filler);
+  if (card !== undefined) {
+    throw typed.mistake(
+      `minimind ${typed.name}: expected no word ${quote(filler.word)}`,
+      runsFrom(typed, card.at).map((run) => ({
+        ...typed.corrected(filler.at, []),
+        isSpelling: true,
+        gpus: [run.join(' ')],
+      })),
+      `${card.word} is not a GPU or machine of minimind fit --list-gpus`,
+    );
+  }
   // Of a list of models, each further word is one.
   const models = typed.arguments.map(({ word }) => word).filter((word) => !FILLER.test(word));
   throw typed.mistake(`minimind ${typed.name}: expected no word ${quote(filler.word)}`, [
     { ...typed.corrected(filler.at, []), isSpelling: true, ...(isOpen && { models }) },
   ]);
+}
+
+/** The word after `on` that has to be a card: without it, the line would answer another question. */
+function afterOn(typed: TypedLine, { word, at }: PlacedWord): PlacedWord | undefined {
+  if (!/^on$/i.test(word) || !Object.hasOwn(typed.command.flags, 'gpu')) return undefined;
+  const next = typed.arguments.find(
+    (each) => each.at > at && !FILLER.test(each.word) && !/^(?:my|our|one)$/i.test(each.word),
+  );
+  const isCount = /^~?\d{1,3}$/.test(next?.word ?? '') || KINDS.size.test(next?.word ?? '');
+  return next === undefined || isCount || fs.existsSync(next.word) ? undefined : next;
 }
 
 /** Whether a word at the beginning has an argument after it: `profile the qwen3-8b`. */
@@ -108,6 +154,16 @@ function refuseCutCard(typed: TypedLine): void {
     const lines = withWholeCard(typed, at).map((line) => ({ ...line, isSpelling: true }));
     throw typed.mistake(`--gpu: expected the name of a GPU, found ${quote(value)}`, lines);
   }
+}
+
+/** Refuses a type in the place of OUT: `convert-checkpoint hf q4_k_m`. */
+function refuseTypeAsFile(typed: TypedLine): void {
+  const [, out, ...others] = typed.arguments;
+  if (typed.command.id !== 'convert-checkpoint' || out === undefined || others.length > 0) return;
+  if (!KINDS.type.test(out.word) || fs.existsSync(out.word) || typed.given.has('dtype')) return;
+  throw typed.mistake(`expected OUT, found the type ${quote(out.word)}`, [
+    typed.corrected(out.at, ['--dtype', out.word]),
+  ]);
 }
 
 /** Refuses arguments as in Hydra and dd: `model=my.yaml`. */
@@ -128,7 +184,8 @@ function refuseOverrides(typed: TypedLine): void {
 function checkConfigAlone(typed: TypedLine): void {
   const at = typed.given.get('config');
   const [first = ''] = Object.keys(typed.command.args);
-  const isOfModel = typed.command.strict !== false && MODEL_ARGUMENTS.has(first);
+  const isOfModel =
+    typed.command.strict !== false && (MODEL_ARGUMENTS.has(first) || first === 'in');
   if (at === undefined || !isOfModel || typed.arguments.length > 0) return;
   const [, inline] = typed.words[at]?.split(/=(.*)/s) ?? [];
   const file = inline ?? typed.words[at + 1] ?? '';

@@ -65,7 +65,7 @@ interface ExtraWord {
 }
 
 /** A word of a line, and its place. */
-interface PlacedWord {
+export interface PlacedWord {
   readonly word: string;
   readonly at: number;
 }
@@ -101,7 +101,7 @@ export const memoryAdvice = (typed: TypedLine, word: string): string | undefined
 const MOST_OF_NAME = 6;
 
 /** The arguments from one on that follow each other in the line, longest run first. */
-function runsFrom(typed: TypedLine, at: number): string[][] {
+export function runsFrom(typed: TypedLine, at: number): string[][] {
   const run: string[] = [];
   for (let next = at; run.length < MOST_OF_NAME; next++) {
     const word = typed.arguments.find((each) => each.at === next)?.word;

@@ -56,7 +56,12 @@ export const FALSE = /^(?:false|no|off|0)$/i;
 
 /** Lines with the meanings of a flag's name in other tools. The only one that keeps its value is a matter of spelling. */
 export function meantLines(typed: TypedLine, given: GivenFlag): MeantLine[] {
-  const whole = asQlora(typed) ?? asFitOfAdapters(typed) ?? asReplicas(typed) ?? asSlots(typed);
+  const whole =
+    asQlora(typed) ??
+    asFitOfAdapters(typed) ??
+    asReplicas(typed) ??
+    asWholeReplicas(typed, given) ??
+    asSlots(typed);
   if (whole) return [whole];
   const meanings = typed.meanings
     .flagMeanings(given.name, typed.command.id)
@@ -78,7 +83,10 @@ export function meantLines(typed: TypedLine, given: GivenFlag): MeantLine[] {
     ({ meaning: { name }, lines }) => lines.length > 0 && name !== '' && name !== '<none>',
   );
   if (only && others.length === 0 && typed.meanings.isSpelling(given.name, only.meaning)) {
-    return only.lines.map((line) => ({ ...line, isSpelling: !line.hasExample }));
+    return only.lines.map((line) => ({
+      ...line,
+      isSpelling: !line.hasExample && line.leftOut === undefined,
+    }));
   }
   return found.flatMap(({ lines }) => lines);
 }
@@ -142,6 +150,27 @@ function asReplicas(typed: TypedLine): MeantLine | undefined {
   ];
   const kept = typed.words.filter((_, index) => !removed.includes(index));
   return { ...typed.lineOf([...kept, ...written]), lead: 'did you mean --dp-attention?' };
+}
+
+/**
+ * The line with whole models side by side, which SGLang counts by --dp without attention in replicas: each has the GPUs
+ * of its tensor and pipeline parallelism. sgl-project/sglang 004813e docs/advanced_features/server_arguments.md.
+ */
+function asWholeReplicas(typed: TypedLine, given: GivenFlag): MeantLine | undefined {
+  if (given.name !== 'sglang.dp' || !Object.hasOwn(typed.command.flags, 'gpus')) return undefined;
+  const count = Number(given.value ?? typed.words[given.at + 1]);
+  const shared = ['tensor-parallel', 'pipeline-parallel'].map((each) =>
+    Number(valueGiven(typed, each) ?? 1),
+  );
+  const gpus = shared.reduce((all, each) => all * each, count);
+  if (!(Number.isInteger(gpus) && gpus > 0)) return undefined;
+  const length = given.value === undefined ? 2 : 1;
+  const own = givenFlag(typed, 'gpus');
+  const written = own === undefined && gpus > 1 ? ['--gpus', String(gpus)] : [];
+  return {
+    ...typed.corrected(given.at, written, length),
+    lead: `${count} models side by side:`,
+  };
 }
 
 /** Flags of llama.cpp for the slots of a server, and for the context that they share. */
@@ -217,7 +246,9 @@ export function linesOf(typed: TypedLine, meaning: FlagMeaning, given: GivenFlag
       return asArgument(typed, name.slice(1, -1), value, given.at, length);
     }
     if (!Object.hasOwn(typed.command.flags, name)) return [];
-    const words = [`--${name}`, ...(implied === undefined ? [] : [implied])];
+    // A pattern without a value of its own is a kind of values.
+    const own = implied ?? (typeof onlyFor === 'string' ? undefined : found);
+    const words = [`--${name}`, ...(own === undefined ? [] : [own])];
     return [{ ...typed.corrected(given.at, words, length), lead: `did you mean --${name}?` }];
   }
   const own =
@@ -255,6 +286,7 @@ export function linesOf(typed: TypedLine, meaning: FlagMeaning, given: GivenFlag
     // The next word can be an argument. If it is the value, another row of the table applies.
     return given.value === undefined ? line([`--${name}`, implied], 1) : [];
   }
+  if (name === 'list-gpus') return asList(typed, given);
   if (flag.type === 'boolean') {
     if (own === undefined || TRUE.test(own)) return line([`--${name}`], own ? length : 1);
     if (FALSE.test(own)) return line([], length);
@@ -281,6 +313,18 @@ export function linesOf(typed: TypedLine, meaning: FlagMeaning, given: GivenFlag
   return value === undefined
     ? []
     : line([`--${name}`, value], length).map((each) => ({ ...each, gpus }));
+}
+
+/** Lines with the list of cards: its argument is a part of their names, and no model. */
+function asList(typed: TypedLine, { at }: GivenFlag): MeantLine[] {
+  const lead = 'did you mean --list-gpus?';
+  const whole = { ...typed.corrected(at, ['--list-gpus']), lead };
+  const [model, ...others] = typed.arguments;
+  if (model === undefined || others.length > 0) return [whole];
+  const without = typed.words.with(at, '--list-gpus').toSpliced(model.at, 1);
+  const leftOut = [`${model.word} is not needed`];
+  // A name that is no card is not part of a list of cards.
+  return [whole, { ...typed.lineOf(without), lead, leftOut, isShorter: true }];
 }
 
 /** The line without a flag of another tool and its value, and the reason. */

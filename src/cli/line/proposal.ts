@@ -197,12 +197,27 @@ function lineMeant(
   const meant = replacedWord(words, close ?? model ?? typed, FOUND.exec(message)?.[1]);
   if (meant && typeFlag) return { words: withFlag(meant, typeFlag, type) };
   if (meant) return { words: meant, ...(close && { lead: suggestion.replaceAll('"', '') }) };
+  const replaced = withReplacedFlag(words, suggestion, message);
+  if (replaced) return { words: replaced };
   const [, flag, value] = oneFlag.exec(suggestion) ?? [];
   if (flag === undefined) return undefined;
   // What is written stays, unless it is the mistake.
   const isMistake = message.startsWith(`${flag}:`) || message.startsWith(`${flag} `);
   const isKept = oneFlag === ONE_OF_FLAGS && words.includes(flag) && !isMistake;
   return isKept ? undefined : { words: withFlag(words, flag, value) };
+}
+
+/** The words with the flag that the purpose of the line has in the place of another one: `--batch` in a training. */
+function withReplacedFlag(
+  words: readonly string[],
+  suggestion: string,
+  message: string,
+): string[] | undefined {
+  const [, own, value] = /^write (--[a-z-]+) (\S+) for /.exec(suggestion) ?? [];
+  const [, other] = /^(--[a-z-]+) is a setting of /.exec(message) ?? [];
+  const at = words.findIndex((word) => word.split('=', 1)[0] === other);
+  if (own === undefined || value === undefined || at < 0) return undefined;
+  return words.toSpliced(at, words[at] === other ? 2 : 1, own, value);
 }
 
 /** The words with one of them, the value of one flag, or the key of one setting replaced. */

@@ -1,4 +1,5 @@
 /** Reads the words of a line: flags with their values, switches, arguments. */
+import fs from 'node:fs';
 import { usageError } from '../../base/errors.js';
 import { nearest, nearestWithDigits } from '../../config/nearest.js';
 import { quote } from '../../config/quote.js';
@@ -67,6 +68,7 @@ function readFlag(typed: TypedLine, word: string, at: number): number {
     );
   }
   checkSetting(typed, flag, value, at, end);
+  checkCutValue(typed, flag, value, at, end);
   checkKind(typed, flag, value, at, inline);
   const meant = flag.options ? readChoices(typed, flag, value, at, end) : value;
   if (isLong || meant !== value) {
@@ -123,8 +125,10 @@ function checkKind(
   const { helpValue = '', options } = flag as Option;
   refuseCards(typed, flag.name, value, at, inline);
   const isNumber = NUMERIC.test(helpValue) && !/^[-\d.~]|^auto$/.test(value);
+  const isCard =
+    flag.name === 'hardware' && !/[/\\]|\.ya?ml$/i.test(value) && !fs.existsSync(value);
   const isUnset = helpValue === 'TYPE' && /^(?:auto|none)$/i.test(value);
-  if (options !== undefined || !(isNumber || isUnset)) return;
+  if (options !== undefined || !(isNumber || isUnset || isCard)) return;
   const given = { at, value: inline, name: flag.name, written: `--${flag.name}` };
   const lines = meantLines(typed, given).map((line) => ({ ...line, isSpelling: false }));
   const advice = typed.meanings.flagAdvice(flag.name);
@@ -155,6 +159,14 @@ function refuseCards(
   ]);
 }
 
+/** Whether a word is the truth of the switch before it. `on` and a card after it are words of a sentence. */
+function isTruthAfter(typed: TypedLine, at: number): boolean {
+  const word = typed.words[at] ?? '';
+  if (/^(?:true|false)$/i.test(word)) return true;
+  const isLast = (typed.words[at + 1] ?? '-').startsWith('-');
+  return /^(?:yes|no|on|off)$/i.test(word) && isLast && !fs.existsSync(word);
+}
+
 function readSwitch(
   typed: TypedLine,
   flag: DeclaredFlag,
@@ -162,7 +174,7 @@ function readSwitch(
   value: string | undefined,
 ): number {
   const next = typed.words[at + 1] ?? '';
-  if (value === undefined && /^(?:true|false)$/i.test(next)) {
+  if (value === undefined && isTruthAfter(typed, at + 1)) {
     const words = TRUE.test(next) ? [`--${flag.name}`] : [];
     throw typed.mistake(`--${flag.name}: expected no value, found ${quote(next)}`, [
       { ...typed.corrected(at, words, 2), isSpelling: true },
@@ -187,6 +199,55 @@ function readSwitch(
     });
   }
   throw typed.mistake(`${name}: expected no value, found ${quote(value)}`, lines);
+}
+
+/** Units of sizes, counts, times and shares. */
+const UNIT = /^(?:[kmgt]i?b?|b|ms|s|min|h|%|percent|tokens)$/i;
+
+/** A number of a list, and its brackets. */
+const ITEM = /^\[?\d[\d.]*[kmb]?\]?(?:,\d[\d.]*[kmb]?\]?)*,?$/i;
+
+/** Refuses a value that is cut at a space: `--ram 32 GiB`, `--ranks 128, 64`, `--ids 1 2 3`, `--gpu h100, a100`. */
+function checkCutValue(
+  typed: TypedLine,
+  flag: DeclaredFlag,
+  value: string,
+  at: number,
+  end: number,
+): void {
+  const { delimiter, helpValue = '' } = flag as Option;
+  const rest = typed.words.slice(end + 1);
+  const isUnit =
+    UNIT.test(rest[0] ?? '') && /^\d[\d.,]*$/.test(value) && !fs.existsSync(rest[0] ?? '');
+  if (isUnit && NUMERIC.test(helpValue)) {
+    throw cut(
+      'a unit',
+      `${value}${/^tokens$/i.test(rest[0] ?? '') ? '' : rest[0]}`.replace(/percent$/i, '%'),
+      1,
+    );
+  }
+  const isList = delimiter === ',' || helpValue === 'IDS' || /^[A-Z]+,/.test(helpValue);
+  const isOpen = value.endsWith(',') || value.startsWith('[');
+  const isCards = flag.name === 'gpu' && value.endsWith(',');
+  const isItem = (word: string) => (isCards ? !word.startsWith('-') : ITEM.test(word));
+  if (!(isList || isOpen) || !(isCards || ITEM.test(value))) return;
+  const length = rest.findIndex((word, index) => {
+    const isEnd = isCards && !(rest[index - 1] ?? value).endsWith(',');
+    return isEnd || !isItem(word) || fs.existsSync(word);
+  });
+  const more = length < 0 ? rest : rest.slice(0, length);
+  const isBracketed = isList && value.startsWith('[');
+  if (more.length === 0 && !isBracketed) return;
+  const items = [value, ...more].flatMap((word) => word.replaceAll(/[[\]]/g, '').split(','));
+  throw cut('a list with commas', items.filter(Boolean).join(','), more.length);
+
+  function cut(wanted: string, whole: string, count: number): LineMistake {
+    const line = typed.corrected(at, [`--${flag.name}`, whole], end + 1 + count - at);
+    return typed.mistake(
+      `--${flag.name}: expected ${wanted} without spaces, found ${quote(value)}`,
+      [{ ...line, isSpelling: true }],
+    );
+  }
 }
 
 /** Refuses `--set key value`, whose parts belong together. */

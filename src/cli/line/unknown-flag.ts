@@ -33,7 +33,7 @@ export function unknownFlag(typed: TypedLine, word: string, at: number): LineMis
   const value = inline.length > 0 ? inline.join('=') : undefined;
   const given = { at, value, name, written };
   const memory = memoryOfCard(typed, name, value ?? typed.words[at + 1]);
-  if (memory !== undefined) return typed.mistake(message, [], memory);
+  if (memory !== undefined) return typed.mistake(message, ofCard(typed, given), memory);
   // A plan names the memory of its GPUs, which a flag that it leaves out would change.
   const isCounted = typed.command.id === 'train-plan' && valueGiven(typed, 'gpu') !== undefined;
   const owned = ofOtherCommands(typed, name);
@@ -44,7 +44,7 @@ export function unknownFlag(typed: TypedLine, word: string, at: number): LineMis
     ...meantLines(typed, given).map((line) => ({ ...line, isOfTool: true })),
     ...withoutNo(typed, name, at),
     ...similarFlags(typed, given),
-    ...(owned.length > 0 ? [] : asSetting(typed, given)),
+    ...(owned.length > 0 || hasCounterpart(typed, name) ? [] : asSetting(typed, given)),
     ...(isCounted ? elsewhere : []),
     ...leftOut(typed, given),
     ...(isCounted ? [] : elsewhere),
@@ -61,6 +61,22 @@ export function unknownFlag(typed: TypedLine, word: string, at: number): LineMis
         ? `${some} ${owners.length > 1 ? 'have' : 'has'} a flag of this name`
         : (meantFlag(typed, name) ?? `minimind ${typed.name} --help lists its flags`)),
   );
+}
+
+/** The line with the memory of a card in its name: `--gpu a100 --vram 80GB`. */
+function ofCard(typed: TypedLine, given: GivenFlag): MeantLine[] {
+  const gpu = valueGiven(typed, 'gpu');
+  const value = given.value ?? typed.words[given.at + 1] ?? '';
+  const size = /\d$/.test(value) ? `${value}GB` : value;
+  const place = typed.words.findIndex((word) => /^--gpu(?:=|$)/.test(word));
+  if (gpu === undefined || place < 0) return [];
+  const card = `${gpu} ${size}`;
+  const isInline = typed.words[place]?.includes('=') ?? false;
+  const words = isInline
+    ? typed.words.with(place, `--gpu=${card}`)
+    : typed.words.with(place + 1, card);
+  const length = given.value === undefined ? 2 : 1;
+  return [{ ...typed.lineOf(words.toSpliced(given.at, length)), gpus: [card] }];
 }
 
 /** The flag that a name of another tool means, for a value of another kind. */
@@ -81,19 +97,25 @@ function withoutNo(typed: TypedLine, name: string, at: number): MeantLine[] {
   return flag && flag.type === 'boolean' ? [typed.corrected(at, [])] : [];
 }
 
+/** Most wrong letters in the name of a flag. */
+const MOST_WRONG = 2;
+
 /** Lines with the flag whose name, or whose name in other tools, is similar. */
 function similarFlags(typed: TypedLine, given: GivenFlag): MeantLine[] {
   if (given.name.length < 3) return [];
   const known = typed.flags.filter(({ hidden }) => !hidden).map(({ name }) => name);
   // Digits, and a leading no-, are part of the meaning of a name.
+  const digits = given.name.replaceAll(/\D/g, '');
+  const isNo = given.name.startsWith('no-');
   const isLike = (each: string) =>
-    each.replaceAll(/\D/g, '') === given.name.replaceAll(/\D/g, '') &&
-    each.startsWith('no-') === given.name.startsWith('no-');
-  const own = misspelled(given.name, known.filter(isLike), 2);
+    Math.abs(each.length - given.name.length) <= MOST_WRONG &&
+    each.startsWith('no-') === isNo &&
+    each.replaceAll(/\D/g, '') === digits;
+  const own = misspelled(given.name, known.filter(isLike), MOST_WRONG);
   const others = misspelled(
     given.name,
     typed.meanings.otherNames().filter((each) => each.length > 3 && isLike(each)),
-    2,
+    MOST_WRONG,
   );
   return [
     ...(own === undefined ? [] : linesOf(typed, { name: own }, given)),
@@ -129,6 +151,12 @@ function asSetting(typed: TypedLine, { at, name, value }: GivenFlag): MeantLine[
   }));
 }
 
+/** Whether a flag of this command has the meaning of a name, so that it is no key of a config. */
+const hasCounterpart = (typed: TypedLine, name: string): boolean =>
+  typed.meanings
+    .flagMeanings(name, typed.command.id)
+    .some((each) => each.value === undefined && Object.hasOwn(typed.command.flags, each.name));
+
 /** The line of another tool without a flag that nothing here is a counterpart of. */
 function leftOut(typed: TypedLine, given: GivenFlag): MeantLine[] {
   const isKnown = (word: string) => {
@@ -140,7 +168,7 @@ function leftOut(typed: TypedLine, given: GivenFlag): MeantLine[] {
   if (!typed.isOfTool && !others.some(isKnown)) return [];
   // A flag of ours says something, and so does one with a counterpart that does not take its value.
   const isOurs = typed.others.some(({ flags }) => Object.hasOwn(flags, given.name));
-  const hasCounterpart = typed.meanings
+  const isOwn = typed.meanings
     .flagMeanings(given.name, typed.command.id)
     .some(
       ({ name }) =>
@@ -151,7 +179,7 @@ function leftOut(typed: TypedLine, given: GivenFlag): MeantLine[] {
     );
   // A GPU asks for another command.
   const isAsked = given.name === 'gpu' && !ABOUT_A_MODEL.includes(typed.command.id);
-  if ((isOurs && !typed.isOfTool) || hasCounterpart || isAsked) return [];
+  if ((isOurs && !typed.isOfTool) || isOwn || isAsked) return [];
   const length = given.value === undefined && typed.isLooseValue(given.at + 1) ? 2 : 1;
   return [withoutFlag(typed, given, '<none>', length)];
 }

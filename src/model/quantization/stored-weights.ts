@@ -100,8 +100,19 @@ function bytesFigure(label: string, byBits: ReadonlyMap<number, number>, source:
   return figure({ label, unit: 'bytes', formula: add(...sizes), source });
 }
 
+/** The modules of each model: one with 256 experts in each of 60 layers has some 50,000, asked for several times. */
+const modulesByModel = new WeakMap<LanguageModel, readonly ModuleWeight[]>();
+
 /** Linear modules of a model. A tied head is an embedding, so it is not included. */
-function modulesOf(model: LanguageModel): ModuleWeight[] {
+function modulesOf(model: LanguageModel): readonly ModuleWeight[] {
+  const known = modulesByModel.get(model);
+  if (known) return known;
+  const modules = modulesIn(model);
+  modulesByModel.set(model, modules);
+  return modules;
+}
+
+function modulesIn(model: LanguageModel): ModuleWeight[] {
   const { head, embedding } = model;
   const layers = walk(model).map(({ layer }) => layer);
   const mixtures = layers.filter(isRouted);

@@ -26,12 +26,12 @@ export const FURTHER_FLAGS: readonly FlagRow[] = [
     'offload-param=cpu,offload-param,offload-param-device=cpu,fsdp-offload-params',
     ['deepspeed', 'accelerate'],
   ],
+  // A seed in one program, and a length in speech.
+  ['<none>@profile|fit|compare', 's=~^\\d+$', ['llama.cpp', 'speech']],
   ['<none>', 'sglang.max-total-tokens=', ['sglang']],
   ['<none>', 'mlx.num-layers=', ['mlx']],
   ['<none>', 'accelerate.config-file=', ['accelerate']],
   ['', 'mlx.train', ['mlx']],
-  // All linear layers, as here without --targets.
-  ['@fit', 'target-modules=all-linear,lora-target=all', ['peft', 'swift', 'llama-factory']],
   ['', 'trtllm.model-path=', ['trtllm']],
   ['gpu-memory-utilization', 'gmu', ['aphrodite']],
   ['quantize=int4@convert-checkpoint', 'isq=4', ['mistralrs']],

@@ -136,7 +136,7 @@ export const MODELS_AND_SERVING: readonly FlagRow[] = [
   ],
   [
     'dtype',
-    'type,torch-dtype,data-type,outtype,out-type,quant,quantization,quantize,weight-dtype,load-in,precision,bits,d,dtypes,' +
+    'to=~^(?:b?f(?:p|loat)?(?:8|16|32)|half|q\\d_\\w+)$,type,torch-dtype,data-type,outtype,out-type,quant,quantization,quantize,weight-dtype,load-in,precision,bits,d,dtypes,' +
       'quantization-bit,quant-type,model-dtype,quantization-method,weights-dtype,load-dtype,quantize-to,q-bits',
     [
       'llama.cpp',
@@ -179,6 +179,11 @@ export const MODELS_AND_SERVING: readonly FlagRow[] = [
       'ollama-kv-cache-type,kv,kv-cache,kv-quant,cache-quantization,kv-cache-quantization',
     ['ollama', 'llama.cpp', 'vllm', 'sglang', 'tgi', 'mlx', 'speech'],
   ],
+  [
+    'ram',
+    'system-ram,host-ram,host-memory,cpu-ram,system-memory,main-memory,cpu-memory,sys-ram',
+    ['speech'],
+  ],
   ['precision', 'mixed-precision,amp-dtype,mixed-precision-type', ['accelerate', 'speech']],
   [
     'precision=mixed',
@@ -188,10 +193,15 @@ export const MODELS_AND_SERVING: readonly FlagRow[] = [
   ['precision=bf16', 'bf16-true,pure-bf16', ['speech']],
   ['precision=fp8', 'fp8,float8,enable-float8,fp8-hybrid', ['megatron', 'speech']],
   ['precision=float32', 'fp32,float32,full-precision,no-amp', ['speech']],
-  ['for=qlora', 'qlora,use-qlora,load-in-4bit,adapter=qlora,method=qlora', ['axolotl', 'speech']],
+  [
+    'for=qlora',
+    'qlora,use-qlora,load-in-4bit,adapter=qlora,method=qlora,peft=qlora,peft-type=qlora,peft-method=qlora,' +
+      'tuning=qlora,training=qlora,train=qlora,finetune=qlora',
+    ['axolotl', 'speech'],
+  ],
   [
     'for=lora',
-    'lora,peft,use-lora,use-peft,finetune,fine-tune,finetuning,sft,adapter=lora,finetuning-type=lora,train-type=lora,method=lora,fine-tune-type=lora',
+    'peft=lora,peft-type=lora,peft-method=lora,tuning=lora,training=lora,train=lora,finetune=lora,lora,peft,use-lora,use-peft,finetune,fine-tune,finetuning,sft,adapter=lora,finetuning-type=lora,train-type=lora,method=lora,fine-tune-type=lora',
     ['axolotl', 'llama-factory', 'trl', 'mlx', 'speech'],
   ],
   [
@@ -319,5 +329,6 @@ export const MODELS_AND_SERVING: readonly FlagRow[] = [
   ['<none>', 'kv-cache-free-gpu-memory-fraction=,free-gpu-memory-fraction=', ['trtllm']],
   ['eager', 'enforce-eager,disable-cuda-graph', ['vllm', 'sglang']],
   ['chunked-prefill', 'enable-chunked-prefill', ['vllm']],
+  ['p95', 'p99,p90,p99-latency,p95-latency', ['speech']],
   ['qps', 'rps,request-rate,requests-per-second', ['vllm', 'sglang', 'genaiperf', 'speech']],
 ];

@@ -3,6 +3,7 @@ import type { FlagRow } from './flag-row.js';
 
 /** Rows that are not needed. */
 export const NOT_NEEDED: readonly FlagRow[] = [
+  ['@evaluate', 's', ['lm-eval']],
   [
     '',
     'keepalive=,keep-alive=,insecure,hidethinking,think=,nowordwrap,template=,license,modelfile',
@@ -146,7 +147,7 @@ export const NOT_NEEDED: readonly FlagRow[] = [
   ['@evaluate', 'batch-size=', ['lm-eval']],
   [
     '',
-    'cache-requests=,log-samples,s,include-path=,show-config,write-out,w,wandb-args=,hf-hub-log-args=,metadata=,confirm-run-unsafe-code,check-integrity,verbosity=,output-path=',
+    'cache-requests=,log-samples,include-path=,show-config,write-out,w,wandb-args=,hf-hub-log-args=,metadata=,confirm-run-unsafe-code,check-integrity,verbosity=,output-path=',
     ['lm-eval'],
   ],
   [

@@ -70,7 +70,7 @@ export const TRAINING: readonly FlagRow[] = [
   ],
   [
     'lr',
-    'learning-rate,max-lr,peak-lr,base-lr,rate,projector-lr,lr-max,max-learning-rate,optimizer-lr',
+    'learning-rate,learn-rate,learningrate,max-lr,peak-lr,base-lr,rate,projector-lr,lr-max,max-learning-rate,optimizer-lr',
     ['transformers', 'axolotl', 'nanogpt', 'minimind', 'speech'],
   ],
   ['linear-lr', 'linear-learning-rate,lr-linear', ['speech']],

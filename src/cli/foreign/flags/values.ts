@@ -22,6 +22,8 @@ const CACHE_TYPES = { '8': 'int8', '4': 'int4' } as const;
 /** Types of a cache in exllama, whose 8 bits are integers with a scale for a block. */
 const CACHE_MODES = { fp16: 'f16', q8: 'q8_0', q4: 'q4_0' } as const;
 
+const ALL_LINEAR = { 'all-linear': '', all: '' } as const;
+
 const BITS = { '4': 'int4', '8': 'int8', '16': 'bf16', '32': 'f32' } as const;
 
 /** Values of flags of other tools and what they are called here; '' where the flag is then not needed. */
@@ -45,6 +47,8 @@ export const VALUES: Readonly<Record<string, Readonly<Record<string, string>>>> 
   flashattn: { auto: '' },
   // Mixed precision keeps float32 weights for products in bfloat16 and in float16.
   mixedprecision: { bf16: 'mixed', fp16: 'mixed', no: 'float32' },
+  // All linear layers, as here without --targets.
+  ...{ targetmodules: ALL_LINEAR, loratarget: ALL_LINEAR, loratargetmodules: ALL_LINEAR },
   dosample: { true: '' },
   bf16: { auto: 'true' },
   fp16: { auto: 'true' },
