@@ -62,7 +62,7 @@ describe('a repository', () => {
     [
       'a described class',
       { architectures: ['BertForNextTokens'], hidden_size: 4, num_hidden_layers: 2 },
-      'config.json: architectures a list is not supported: the described classes are BertModel',
+      'config.json: architectures "BertForNextTokens" is not supported: the described classes are BertModel',
     ],
   ])('says why an encoder without %s is not described', async (_, keys, reason) => {
     const layout = LAYOUTS.find(({ title }) => title.startsWith('bert:')) as Layout;
