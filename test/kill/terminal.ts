@@ -97,9 +97,11 @@ export class TerminalCommand {
       });
   }
 
-  /** Waits until the shell has started the command. */
+  /** Waits until the shell has started the command: a fork of the shell has its traps, which lose a signal. */
   async started(): Promise<void> {
-    while (this.processes().length === 0 && this.code === undefined) await pause(2);
+    const isCommand = ({ pid }: ProcessTimes) =>
+      programOf(String(pid)) !== programOf(this.#note('shell'));
+    while (!this.processes().some(isCommand) && this.code === undefined) await pause(2);
   }
 
   /** Waits until no process of the session is left. @returns Whether that was within a time, in milliseconds. */
@@ -151,6 +153,15 @@ function killQuietly(pid: number, signal: NodeJS.Signals = 'SIGKILL'): void {
     process.kill(pid, signal);
   } catch {
     // It has ended meanwhile.
+  }
+}
+
+/** Path of the program that a process runs; undefined when it has ended. */
+function programOf(pid: string): string | undefined {
+  try {
+    return fs.readlinkSync(`/proc/${pid}/exe`);
+  } catch {
+    return undefined;
   }
 }
 
