@@ -170,65 +170,84 @@ function moreTokens(positions: number, tokens: number, outputTokens: number): st
   return `write ${setting('context', positions)} ${setting('outputTokens', Math.floor(positions / 2))}`;
 }
 
+/** What runs on an engine, and in how much memory. */
+interface PlannedTest {
+  readonly mode: Mode;
+  /** The model that runs: the described one, or its proxy. */
+  readonly model: LanguageModel;
+  readonly proxy:
+    | { readonly changes: readonly ProxyChange[]; readonly reason: TooLarge }
+    | undefined;
+  /** Memory of the described model as a whole. */
+  readonly need: MemoryNeed;
+  /** Memory of what runs. */
+  readonly ranNeed: MemoryNeed;
+  readonly usable: number;
+}
+
+/** @throws UserError when even the proxy, or a single layer, does not fit. */
+function plannedTest(request: QuickTestRequest, size: InputSize, info: EngineInfo): PlannedTest {
+  const { model, family, document } = request;
+  const need = memoryNeed(model, size, info);
+  const usable = usableBytes(info);
+  const reason = request.full ? undefined : tooLarge(model, fitsInMemory(need, usable));
+  const scaled = reason && scaledDownProxy(family, document, size.tokens);
+  const ran = scaled?.model ?? model;
+  const needs = request.full ? streamedNeed : memoryNeed;
+  const ranNeed = needs(ran, size, info);
+  if (!fitsInMemory(ranNeed, usable))
+    throw activationsTooLarge(size, ranNeed, usable, fitsOther(needs, ran, size, info.name));
+  if (reason && request.keepsOutput) throw savesProxy(reason, need, usable);
+  return {
+    mode: request.full ? 'streamed' : reason ? 'twin' : 'whole',
+    model: ran,
+    proxy: reason && scaled && { changes: scaled.changes, reason },
+    need,
+    ranNeed,
+    usable,
+  };
+}
+
 async function testOn(
   { engine, selfCheck, passedOver }: ChosenEngine,
   request: QuickTestRequest,
   size: InputSize,
 ): Promise<QuickTestRun> {
-  const { model, seed, threads, repeats, outputTokens, family, document } = request;
-  if (outputTokens !== undefined && outputTokens >= size.tokens) {
-    throw usageError(
-      `${setting('outputTokens')}: expected fewer than the ${counted(size.tokens, 'token')} of a sequence, found ${outputTokens}`,
-      moreTokens(model.positions, size.tokens, outputTokens),
-    );
-  }
+  const { seed, threads, repeats, outputTokens } = request;
+  refuseLongOutput(request, size);
   const startBytes = process.memoryUsage.rss();
-  const { name } = engine.info;
-  const need = memoryNeed(model, size, engine.info);
-  const usable = usableBytes(engine.info);
-  const reason = tooLarge(model, fitsInMemory(need, usable));
-  const mode = request.full ? 'streamed' : reason ? 'twin' : 'whole';
-  const proxy = mode === 'twin' ? scaledDownProxy(family, document, size.tokens) : undefined;
-  const ran = proxy?.model ?? model;
-  const needs = mode === 'streamed' ? streamedNeed : memoryNeed;
-  const ranNeed = needs(ran, size, engine.info);
-  if (!fitsInMemory(ranNeed, usable))
-    throw activationsTooLarge(size, ranNeed, usable, fitsOther(needs, ran, size, name));
-  if (reason && proxy && request.keepsOutput) throw savesProxy(reason, need, usable);
+  const { info } = engine;
+  const { mode, model, proxy, need, ranNeed, usable } = plannedTest(request, size, info);
   const weights = proxy ? undefined : request.weights;
-  const ids = idsFor(request, size, ran);
+  const ids = idsFor(request, size, model);
   const context = new TestContext({
-    model: ran,
-    weights: weights ?? randomWeights(ran, seed),
+    model,
+    weights: weights ?? randomWeights(model, seed),
     engine,
     ids,
     seed,
     repeats,
     outputTokens,
-    openOther: async () =>
-      inForm(await openInFloat32(crossCheckTarget(engine.info), threads), request),
-    openFloat32: () => openInFloat32({ engine: name, device: engine.info.deviceKind }, threads),
+    openOther: async () => inForm(await openInFloat32(crossCheckTarget(info), threads), request),
+    openFloat32: () => openInFloat32({ engine: info.name, device: info.deviceKind }, threads),
   });
   const roomFor = (rows: number) =>
-    fitsInMemory(streamedNeed(ran, { ...size, batch: size.batch + rows }, engine.info), usable);
+    fitsInMemory(streamedNeed(model, { ...size, batch: size.batch + rows }, info), usable);
   const { results, output } =
     mode === 'streamed'
       ? await streamed(context, request, roomFor)
       : await atOnce(context, request);
   const test: QuickTest = {
     mode,
-    parameters: countParameters(model).parameters,
-    twin:
-      reason && proxy
-        ? { parameters: countParameters(ran).parameters, changes: proxy.changes, reason }
-        : null,
+    parameters: countParameters(request.model).parameters,
+    twin: proxy ? { parameters: countParameters(model).parameters, ...proxy } : null,
     weights: weights ? 'checkpoint' : 'random',
-    quantized: quantizedOf(ran, request.weightForm),
+    quantized: quantizedOf(model, request.weightForm),
     ids: request.ids ? 'given' : 'random',
     batch: ids.batch,
     context: ids.tokens,
     seed,
-    engine: engine.info,
+    engine: info,
     selfCheck,
     passedOver,
     memory: {
@@ -242,6 +261,15 @@ async function testOn(
     passed: results.every(({ verdict }) => verdict !== 'failed'),
   };
   return { test, output };
+}
+
+/** The cache is checked on the last tokens of a sequence, after a prompt. */
+function refuseLongOutput({ model, outputTokens }: QuickTestRequest, { tokens }: InputSize): void {
+  if (outputTokens === undefined || outputTokens < tokens) return;
+  throw usageError(
+    `${setting('outputTokens')}: expected fewer than the ${counted(tokens, 'token')} of a sequence, found ${outputTokens}`,
+    moreTokens(model.positions, tokens, outputTokens),
+  );
 }
 
 function quantizedOf(model: LanguageModel, form: WeightForm | undefined): QuantizedWeights | null {

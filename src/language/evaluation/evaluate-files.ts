@@ -167,48 +167,17 @@ export async function evaluationOfFiles(
   display: ProgressDisplay,
 ): Promise<FileEvaluation> {
   const { own, reference } = input;
-  const { model } = own.loaded;
-  const other = reference?.loaded.model;
-  const vocabulary = model.embedding.weight.shape[0] ?? 0;
-  const read =
-    input.text === undefined
-      ? await readIds(input.ids ?? '', vocabulary)
-      : await readWords(input, vocabulary);
-  const bos = bosOf(input.bos, read.bos, vocabulary);
-  const positions = Math.min(model.positions, other?.positions ?? model.positions);
-  const context = input.context ?? Math.min(DEFAULT_CONTEXT, positions);
-  const stride = input.stride ?? context - (bos === undefined ? 0 : 1);
-  const windows: WindowSettings = { context, stride, bos };
-  checkWindows(windows, positions);
-  if (other) refuseOtherVocabulary(own, reference);
-  let total = 0;
-  for (const { scored } of new Windows(read.texts, windows).sizes()) total += scored;
+  const models = [own, ...(reference ? [reference] : [])].map(({ loaded }) => loaded.model);
+  const read = await readTexts(input);
+  if (reference) refuseOtherVocabulary(own, reference);
+  const windows = windowsFor(input, read, Math.min(...models.map(({ positions }) => positions)));
+  const total = sumOf(new Windows(read.texts, windows).sizes(), ({ scored }) => scored);
   if (total === 0) throw nothingScored(read.file);
-  const models = [model, ...(other ? [other] : [])];
-  const loads = [{ model, form: input.weights }, ...(other ? [{ model: other }] : [])];
+  const loads = models.map((model, at) => ({ model, form: at === 0 ? input.weights : undefined }));
   const shown = display.steps();
-  let opened: Promise<Engine> | undefined;
-  const open = async () => {
-    const { engine } = await chooseEngineFor(
-      { models, batch: 1, tokens: context },
-      input,
-      shown.say,
-    );
-    try {
-      if (input.weights) refuseWeightForm(engine.info);
-      input.checkMemory(loads, context, engine.info);
-    } catch (error) {
-      await engine.close();
-      throw error;
-    }
-    return engine;
-  };
-  const engine = () => {
-    opened ??= open();
-    return opened;
-  };
+  const engine = openedOnce(input, loads, windows.context, shown.say);
   let done = 0;
-  const work = evaluationOf(engine, {
+  const work = evaluationOf(engine.open, {
     own: { ...weighted(own, input.seed), form: input.weights },
     reference: reference && weighted(reference, input.seed),
     texts: read.texts,
@@ -219,7 +188,7 @@ export async function evaluationOfFiles(
       shown.doing(`scored ${formatInteger(done)} of ${formatInteger(total)} tokens`);
     },
   });
-  const parameters = models.reduce((sum, each) => sum + countParameters(each).parameters, 0);
+  const parameters = sumOf(models, (model) => countParameters(model).parameters);
   return {
     units: {
       name: 'windows',
@@ -233,11 +202,11 @@ export async function evaluationOfFiles(
     },
     backend: {
       /** Opens the engine. @throws UserError when none can run here, or the models do not fit. */
-      here: async () => (await engine()).info,
+      here: async () => (await engine.open()).info,
       flags: ({ name, deviceKind: device, threads }) => ({ engine: name, device, threads }),
       isBackend: isEngineInfo,
     },
-    memoryBytes: (info) => PROCESS_BYTES + input.memoryOf(loads, context, info),
+    memoryBytes: (info) => PROCESS_BYTES + input.memoryOf(loads, windows.context, info),
     compute: work.score,
     async fold(scores, info) {
       const found = await work.fold(scores);
@@ -246,11 +215,54 @@ export async function evaluationOfFiles(
     async close() {
       shown.end();
       await work.release();
-      // A failure to open the engine has already been reported.
-      await opened?.then((each) => each.close()).catch(() => {});
+      await engine.close();
     },
   };
 }
+
+/** Windows as the user wants them, or by the model. @throws UserError for windows that the models cannot read. */
+function windowsFor(input: EvaluationInput, read: ReadTexts, positions: number): WindowSettings {
+  const bos = bosOf(input.bos, read.bos, vocabularyOf(input.own));
+  const context = input.context ?? Math.min(DEFAULT_CONTEXT, positions);
+  const windows = { context, stride: input.stride ?? context - (bos === undefined ? 0 : 1), bos };
+  checkWindows(windows, positions);
+  return windows;
+}
+
+/** An engine that is opened when it is first needed: a plan of an evaluation needs none. */
+function openedOnce(
+  input: EvaluationInput,
+  loads: readonly Pick<WeightedModel, 'model' | 'form'>[],
+  tokens: number,
+  notice: (text: string) => void,
+) {
+  let opened: Promise<Engine> | undefined;
+  const opening = async () => {
+    const models = loads.map(({ model }) => model);
+    const { engine } = await chooseEngineFor({ models, batch: 1, tokens }, input, notice);
+    try {
+      if (input.weights) refuseWeightForm(engine.info);
+      input.checkMemory(loads, tokens, engine.info);
+    } catch (error) {
+      await engine.close();
+      throw error;
+    }
+    return engine;
+  };
+  return {
+    open(): Promise<Engine> {
+      opened ??= opening();
+      return opened;
+    },
+    async close(): Promise<void> {
+      // A failure to open the engine has already been reported.
+      await opened?.then((engine) => engine.close()).catch(() => {});
+    },
+  };
+}
+
+const vocabularyOf = ({ loaded }: WeightedModelFile): number =>
+  loaded.model.embedding.weight.shape[0] ?? 0;
 
 function idsSha256(texts: readonly ArrayLike<number>[]): string {
   const hash = createHash('sha256');
@@ -270,6 +282,11 @@ interface ReadTexts {
   readonly words: number | null;
   readonly lines: LineTracker | undefined;
 }
+
+const readTexts = (input: EvaluationInput): Promise<ReadTexts> =>
+  input.text === undefined
+    ? readIds(input.ids ?? '', vocabularyOf(input.own))
+    : readWords(input, vocabularyOf(input.own));
 
 async function readWords(
   { own, text: file = '', tokenizer: named }: EvaluationInput,

@@ -10,7 +10,7 @@ import { sumOf } from '../../../base/text/words.js';
 import type { Layer, Window } from '../../architecture/layer.js';
 import { firstVisibleKey, scoreValues, sumByWindow, windowKey } from '../../architecture/masks.js';
 import { add, ceildiv, type Expression, min, mul, v } from '../expression.js';
-import { exact, figure, type Quantity, quantity } from '../figure.js';
+import { exact, type Figure, figure, type Quantity, quantity } from '../figure.js';
 import { keptOf, stateOf } from '../state.js';
 import type {
   AttentionLayer,
@@ -20,6 +20,14 @@ import type {
   Variant,
 } from './attention-result.js';
 
+/** What the figures of one method share. */
+interface MethodCase {
+  readonly variant: Variant;
+  /** Tokens. */
+  readonly context: number;
+  readonly setting: AttentionSetting;
+}
+
 /**
  * Figures of a method for a context, without its ratios to plain attention.
  * @param model The model, whose own cache counts for the method `own`.
@@ -28,111 +36,111 @@ export function methodFigures(
   model: Layer,
   variant: Variant,
   context: number,
-  { dtype, onChip }: AttentionSetting,
+  setting: AttentionSetting,
 ): Omit<AttentionRow, 'ratios'> {
-  const { method, name, isModel, layers, inTiles = false } = variant;
-  const bits = v({ bits: DTYPES[dtype].bits });
-  const asBytes = (values: Expression) => ceildiv(mul(values, bits), 8);
-  const tokens = v({ context });
-  const tiling = tilingOf(layers, context, { bytes: onChip.bytes, bits: DTYPES[dtype].bits });
-  const label = (what: string) => `${name}: ${what}`;
-  const scores = inTiles
-    ? figure({
-        label: label('softmax statistics'),
-        unit: 'bytes',
-        formula: asBytes(mul(2, v({ heads: most(layers, ({ heads }) => heads) }), tokens)),
-        source: 'ℓ and m of each query (arXiv 2205.14135, theorem 1); the scores stay on the chip',
-      })
-    : figure({
-        label: label('scores of one layer'),
-        unit: 'bytes',
-        formula: asBytes(
-          storedOf([largestOf(layers, context)], context, ({ heads }) => heads, 'heads'),
-        ),
-        source: 'scores of each head, with those that the causal mask hides',
-      });
+  const { method, name, isModel, inTiles = false } = variant;
+  const methodCase: MethodCase = { variant, context, setting };
   return {
     method,
     name,
     isModel,
-    ...(inTiles && { tile: tiling.tile }),
-    scores,
-    traffic: figure({
-      label: label('HBM traffic'),
-      unit: 'bytes',
-      ...(inTiles
-        ? {
-            formula: asBytes(tiledTraffic(variant, context, tiling)),
-            source:
-              'K and V once; for each block of keys Q, O, ℓ and m read, O, ℓ and m written (arXiv 2205.14135, ' +
-              `algorithm 1); Bc = ⌈M / 4d⌉, Br = min(Bc, d) for ${onChip.source}` +
-              (variant.block === undefined
-                ? ''
-                : '; times the share of blocks computed (proposition 4)'),
-          }
-        : {
-            formula: asBytes(
-              add(
-                mul(
-                  4,
-                  storedOf(layers, context, ({ heads }) => heads, 'heads'),
-                ),
-                mul(
-                  tokens,
-                  add(
-                    v({
-                      query_and_output_width: total(
-                        layers,
-                        (each) => each.heads * bothWidths(each),
-                      ),
-                    }),
-                    v({
-                      key_and_value_width: total(
-                        layers,
-                        (each) => each.keyHeads * bothWidths(each),
-                      ),
-                    }),
-                  ),
-                ),
-              ),
-            ),
-            source:
-              'S and P written and read, Q, K and V read, O written (arXiv 2205.14135, algorithm 0)',
-          }),
-    }),
-    flops: figure({
-      label: label('scores and values'),
-      unit: 'FLOP',
-      formula: mul(
-        2,
-        variant.block === undefined
-          ? storedOf(
-              layers,
-              context,
-              (each) => each.heads * bothWidths(each),
-              'query_and_value_width',
-            )
-          : mul(
-              v({ query_and_value_width: total(layers, (each) => each.heads * bothWidths(each)) }),
-              v({ scores_of_blocks: exact(blockScores(context, variant.block)) }),
-            ),
-      ),
-      source: 'q·kᵀ and its sum over v: 2 FLOP per multiply-accumulate, for each computed score',
-    }),
-    cache:
-      method === 'own'
-        ? stateOf(model, { batch: 1, context, dtype }).keyValueCache.reworded({
-            label: label('KV cache'),
-          })
-        : figure({
-            label: label('KV cache'),
-            unit: 'bytes',
-            formula: asBytes(keptValues(variant, context)),
-            source: 'a key and a value for each key head and kept position',
-          }),
+    ...(inTiles && { tile: tilingOf(methodCase).tile }),
+    scores: inTiles ? softmaxStatistics(methodCase) : largestScores(methodCase),
+    traffic: inTiles ? tiledTraffic(methodCase) : plainTraffic(methodCase),
+    flops: scoreFlops(methodCase),
+    cache: method === 'own' ? ownCache(model, methodCase) : keyValueCache(methodCase),
     reach: reachQuantity(variant, context),
   };
 }
+
+/** Bytes of values of the setting's type. */
+const asBytes = ({ setting }: MethodCase, values: Expression): Expression =>
+  ceildiv(mul(values, v({ bits: DTYPES[setting.dtype].bits })), 8);
+
+function softmaxStatistics(methodCase: MethodCase): Figure {
+  const { variant, context } = methodCase;
+  const heads = v({ heads: most(variant.layers, (layer) => layer.heads) });
+  return figure({
+    label: `${variant.name}: softmax statistics`,
+    unit: 'bytes',
+    formula: asBytes(methodCase, mul(2, heads, v({ context }))),
+    source: 'ℓ and m of each query (arXiv 2205.14135, theorem 1); the scores stay on the chip',
+  });
+}
+
+function largestScores(methodCase: MethodCase): Figure {
+  const { variant, context } = methodCase;
+  const layer = largestOf(variant.layers, context);
+  return figure({
+    label: `${variant.name}: scores of one layer`,
+    unit: 'bytes',
+    formula: asBytes(
+      methodCase,
+      storedOf([layer], context, ({ heads }) => heads, 'heads'),
+    ),
+    source: 'scores of each head, with those that the causal mask hides',
+  });
+}
+
+function plainTraffic(methodCase: MethodCase): Figure {
+  const { variant, context } = methodCase;
+  const { layers } = variant;
+  const widths = add(
+    v({ query_and_output_width: total(layers, (each) => each.heads * bothWidths(each)) }),
+    v({ key_and_value_width: total(layers, (each) => each.keyHeads * bothWidths(each)) }),
+  );
+  const scores = storedOf(layers, context, ({ heads }) => heads, 'heads');
+  return figure({
+    label: `${variant.name}: HBM traffic`,
+    unit: 'bytes',
+    formula: asBytes(methodCase, add(mul(4, scores), mul(v({ context }), widths))),
+    source: 'S and P written and read, Q, K and V read, O written (arXiv 2205.14135, algorithm 0)',
+  });
+}
+
+function tiledTraffic(methodCase: MethodCase): Figure {
+  const { variant, setting } = methodCase;
+  return figure({
+    label: `${variant.name}: HBM traffic`,
+    unit: 'bytes',
+    formula: asBytes(methodCase, tiledValues(methodCase)),
+    source:
+      'K and V once; for each block of keys Q, O, ℓ and m read, O, ℓ and m written (arXiv 2205.14135, ' +
+      `algorithm 1); Bc = ⌈M / 4d⌉, Br = min(Bc, d) for ${setting.onChip.source}` +
+      (variant.block === undefined ? '' : '; times the share of blocks computed (proposition 4)'),
+  });
+}
+
+function scoreFlops({ variant, context }: MethodCase): Figure {
+  const { name, layers, block } = variant;
+  const widthOf = (layer: AttentionLayer) => layer.heads * bothWidths(layer);
+  const products =
+    block === undefined
+      ? storedOf(layers, context, widthOf, 'query_and_value_width')
+      : mul(
+          v({ query_and_value_width: total(layers, widthOf) }),
+          v({ scores_of_blocks: exact(blockScores(context, block)) }),
+        );
+  return figure({
+    label: `${name}: scores and values`,
+    unit: 'FLOP',
+    formula: mul(2, products),
+    source: 'q·kᵀ and its sum over v: 2 FLOP per multiply-accumulate, for each computed score',
+  });
+}
+
+const ownCache = (model: Layer, { variant, context, setting }: MethodCase): Figure =>
+  stateOf(model, { batch: 1, context, dtype: setting.dtype }).keyValueCache.reworded({
+    label: `${variant.name}: KV cache`,
+  });
+
+const keyValueCache = (methodCase: MethodCase): Figure =>
+  figure({
+    label: `${methodCase.variant.name}: KV cache`,
+    unit: 'bytes',
+    formula: asBytes(methodCase, keptValues(methodCase.variant, methodCase.context)),
+    source: 'a key and a value for each key head and kept position',
+  });
 
 const bothWidths = ({ headDim, valueDim }: AttentionLayer) => headDim + valueDim;
 
@@ -190,13 +198,10 @@ interface Tiling {
 }
 
 /** Blocks of the paper for the widest heads, as it has one width. */
-function tilingOf(
-  layers: readonly AttentionLayer[],
-  context: number,
-  { bytes, bits }: { readonly bytes: number; readonly bits: number },
-): Tiling {
-  const width = most(layers, ({ headDim, valueDim }) => Math.max(headDim, valueDim));
-  const columns = Math.ceil(Math.floor((bytes * 8) / bits) / (4 * width));
+function tilingOf({ variant, context, setting }: MethodCase): Tiling {
+  const width = most(variant.layers, ({ headDim, valueDim }) => Math.max(headDim, valueDim));
+  const values = Math.floor((setting.onChip.bytes * 8) / DTYPES[setting.dtype].bits);
+  const columns = Math.ceil(values / (4 * width));
   return {
     tile: { rows: Math.min(columns, width), columns },
     passes: Math.ceil(context / columns),
@@ -204,7 +209,10 @@ function tilingOf(
 }
 
 /** Values read and written by algorithm 1. */
-function tiledTraffic({ layers, block }: Variant, context: number, { passes }: Tiling): Expression {
+function tiledValues(methodCase: MethodCase): Expression {
+  const { layers, block } = methodCase.variant;
+  const { context } = methodCase;
+  const { passes } = tilingOf(methodCase);
   const tokens = v({ context });
   const widths = total(
     layers,
