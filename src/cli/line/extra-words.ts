@@ -53,9 +53,15 @@ const EXTRA_WORDS: Readonly<Record<string, readonly ExtraWord[]>> = {
     { kind: 'data', words: ['--data'] },
     { kind: 'count', words: ['--tokens'] },
   ],
-  evaluate: [{ kind: 'data', words: ['--text'] }],
+  evaluate: [
+    { kind: 'data', words: ['--text'] },
+    { kind: 'model', words: ['--against'] },
+  ],
   init: [{ kind: 'config', words: ['--save'] }],
   diff: [{ kind: 'model', words: ['compare'] }],
+  'compare-srte': [{ kind: 'model', words: ['compare'] }],
+  draw: [{ kind: 'model', words: ['--against'] }],
+  explore: [{ kind: 'model', words: ['--against'] }],
 };
 
 interface ExtraWord {
