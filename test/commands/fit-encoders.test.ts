@@ -105,7 +105,7 @@ describe('profile of a model with an encoder', () => {
   it('says that it has no cache, or which FLOPs are not counted', async () => {
     const bert = await runHere(['profile', fileOf('bert')]);
     expect(bert.stdout).toContain('none: an encoder generates no tokens');
-    expect(bert.stderr).toContain('no engine computes its encoder blocks');
+    expect(bert.stderr).toContain('no engine computes encoder blocks');
     const whisper = await runHere(['profile', fileOf('whisper')]);
     expect(whisper.stdout).toContain('those of the audio encoder are not counted');
     const t5 = await runHere(['profile', fileOf('t5')]);

@@ -48,12 +48,17 @@ export async function withCheckedLine(mistake: LineMistake, check: LineCheck): P
     return { error: usageError(mistake.message, lineAdvice(undefined, mistake.advice)) };
   }
   const advice = await checkedAdvice(other, check);
-  return { error: usageError(`${mistake.message}; ${other.message}`, advice) };
+  return { error: usageError(`${mistake.message}; ${messageOf(other)}`, advice) };
+}
+
+/** The message of an error, or the first of its problems: `IN is refused` does not say why. */
+function messageOf({ message, problems: [first] }: UserError): string {
+  return first === undefined ? message : `${first.file}: ${first.message}`;
 }
 
 /** The suggestion of a further mistake, with the first of its lines that can be read. */
 async function checkedAdvice(error: UserError, check: LineCheck): Promise<string | undefined> {
-  if (!(error instanceof LineMistake)) return error.suggestion;
+  if (!(error instanceof LineMistake)) return error.suggestion ?? error.problems[0]?.suggestion;
   for (const line of error.lines) {
     const found = await checked(line, { check, seen: new Set(), further: [], mended: [] });
     if (found) return lineAdvice({ ...line, ...found }, error.advice);

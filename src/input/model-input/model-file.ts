@@ -2,7 +2,7 @@
 
 import { type Problem, type PropertyPath, usageError } from '../../base/errors.js';
 import { commandText } from '../../base/text/setting.js';
-import { isRecord } from '../../base/text/words.js';
+import { isRecord, joined } from '../../base/text/words.js';
 import { checkDocument } from '../../config/check-document.js';
 import type { ConfigDocument } from '../../config/document.js';
 import { withFindings } from '../../config/document.js';
@@ -140,23 +140,22 @@ async function besideIn(
   }
 }
 
-/** A note on a model that no engine runs. */
+/** A note on a model that no engine runs, without a place: nothing in the file is wrong. */
 async function describedNote(document: ConfigDocument, model: LanguageModel): Promise<Problem[]> {
   const layer = describedLayer(model);
   if (layer === undefined) return [];
   const { generationOf, uncountedTower } = await import('../../model/budget/generation.js');
   const tower = uncountedTower(model);
-  const caches = generationOf(model) === 'none' ? '' : 'caches ';
+  const caches = generationOf(model) === 'none' ? [] : ['caches'];
   const counted = tower
-    ? `parameters${caches && ' and caches'} are counted, and FLOPs without those of the ${tower}`
-    : `parameters, ${caches}and FLOPs are counted as for every model`.replace(', and', ' and');
+    ? `${joined(['parameters', ...caches])} are counted, and FLOPs without those of the ${tower}`
+    : `${joined(['parameters', ...caches, 'FLOPs'])} are counted`;
   return [
     {
       severity: 'warning',
-      ...document.locate(['model', 'family']),
+      file: document.file,
       path: 'model.family',
-      message: `described, not run: no engine computes its ${pluralTitle(layer.title)}`,
-      suggestion: counted,
+      message: `described, not run: ${counted}; no engine computes ${pluralTitle(layer.title)}`,
     },
   ];
 }
