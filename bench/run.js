@@ -5,6 +5,7 @@ import { circumstances } from './measure.js';
 
 const BENCHMARKS = {
   'start-up': () => import('./start-up.js'),
+  'compare-many': () => import('./compare-many.js'),
   explorer: () => import('./explorer.js'),
   'meta-device': () => import('./meta-device.js'),
   forward: () => import('./forward.js'),

@@ -38,7 +38,7 @@ describe('code that a command loads', () => {
   const BOUNDS = {
     'cli/main.js': 340,
     'commands/profile.js': 1200,
-    'commands/compare.js': 1530,
+    'commands/compare.js': 1390,
     'commands/fit.js': 1770,
   };
 

@@ -102,7 +102,7 @@ class Check<T> {
 
   findConfusions(confusions: readonly Confusion[]): void {
     for (const { path: dotted, value, message, suggestion } of confusions) {
-      const path = splitDotted(dotted);
+      const path = namedPath(dotted);
       if (!this.#document.has(path) || this.#isExplained(path)) continue;
       if (value !== undefined && String(valueAt(this.#document.value, path)) !== value) continue;
       const unknown = this.#unknownKeys.get(pathKey(path));
@@ -154,7 +154,7 @@ class Check<T> {
       wrong.length === 0 ? this.value : this.#parse(without(this.#document.value, wrong)).data;
     if (value === undefined) return;
     for (const { severity, reads, check } of rules) {
-      const paths = reads.map(splitDotted);
+      const paths = reads.map(namedPath);
       if (paths.some((path) => this.#isUnsure(path))) continue;
       const finding = check(value);
       // If the value is a default and not in the file, show the value that conflicts with it.
@@ -187,12 +187,22 @@ class Check<T> {
 
   /** Whether `path` or a parent needs no further message. */
   #isExplained(path: PropertyPath): boolean {
+    if (this.#explained.size === 0) return false;
     return path.some((_, index) => this.#explained.has(pathKey(path.slice(0, index + 1))));
   }
 
   #parse(value: unknown): z.ZodSafeParseResult<T> {
     return this.#schema.safeParse(value, { error: () => OWN_MESSAGE });
   }
+}
+
+/** Paths in the tables of rules and confusions, by their texts: a sweep asks for them in thousands of documents. */
+const namedPaths = new Map<string, PropertyPath>();
+
+function namedPath(dotted: string): PropertyPath {
+  const path = namedPaths.get(dotted) ?? splitDotted(dotted);
+  namedPaths.set(dotted, path);
+  return path;
 }
 
 /** Copies `value` without the keys at `paths`; drops a list with an invalid item. */

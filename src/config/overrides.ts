@@ -80,20 +80,45 @@ export function correctedOverrides(schema: Schema, sets: readonly string[]): str
  * reported in `found` of the result.
  */
 export function applyOverrides(document: ConfigDocument, sets: readonly string[]): ConfigDocument {
-  let { root } = document;
-  const found: LocatedFinding[] = [...document.found];
-  for (const [index, text] of sets.entries()) {
-    const { path, value, place, found: own } = readOverride(text, index + 1);
-    found.push(...own);
-    // An unreadable value replaces nothing, but the key counts as set.
-    if (path === undefined || (value.value === undefined && follow(root, path).isWhole)) continue;
-    try {
-      root = put(root, path, 0, value, place);
-    } catch (error) {
-      found.push(...foundIn(error));
-    }
+  const before = lastApplied.get(document) ?? [];
+  const first = sets.findIndex((text, at) => before[at]?.text !== text);
+  const applied = before.slice(0, first < 0 ? sets.length : first);
+  let last: Overridden = applied.at(-1) ?? document;
+  for (let at = applied.length; at < sets.length; at++) {
+    const text = sets[at] ?? '';
+    last = withOverride(last, text, at + 1);
+    applied.push({ text, root: last.root, found: last.found });
   }
-  return new ConfigDocument(document.file, root, found);
+  lastApplied.set(document, applied.slice(0, MOST_APPLIED));
+  return new ConfigDocument(document.file, last.root, last.found);
+}
+
+/** A document with some overrides. */
+type Overridden = Pick<ConfigDocument, 'root' | 'found'>;
+
+/** What a document is after each override of its last list: the points of a sweep differ in the last ones. */
+const lastApplied = new WeakMap<ConfigDocument, readonly AppliedOverride[]>();
+
+/** Overrides of a list after which the document is remembered. */
+const MOST_APPLIED = 64;
+
+interface AppliedOverride extends Overridden {
+  /** The last override that is applied. */
+  readonly text: string;
+}
+
+/** @param number Place on the command line, from 1 on. */
+function withOverride({ root, found }: Overridden, text: string, number: number): Overridden {
+  const { path, value, place, found: own } = readOverride(text, number);
+  const all = own.length === 0 ? found : [...found, ...own];
+  // An unreadable value replaces nothing, but the key counts as set.
+  const isKept = path === undefined || (value.value === undefined && follow(root, path).isWhole);
+  if (isKept) return { root, found: all };
+  try {
+    return { root: put(root, path, 0, value, place), found: all };
+  } catch (error) {
+    return { root, found: [...all, ...foundIn(error)] };
+  }
 }
 
 /** An override as it is written. */

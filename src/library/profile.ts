@@ -1,12 +1,8 @@
 /** `profile` as a function: parameters, memory and FLOPs of a model. */
 import type { CacheDtype, Dtype } from '../base/tensor/dtype.js';
 import type { AdapterDescription } from '../checkpoint/adapter/adapter.js';
-import {
-  inferenceIn,
-  memoryOnGpu,
-  servedFormat,
-  storedWeightFormat,
-} from '../estimate/fit/model-memory.js';
+import { memoryOnGpu } from '../estimate/fit/memory-on-gpu.js';
+import { inferenceIn, servedFormat, storedWeightFormat } from '../estimate/fit/model-memory.js';
 import { servedParameters } from '../estimate/fit/serving/quantized.js';
 import { usualFormat } from '../estimate/fit/serving/weight-types.js';
 import type { Exact } from '../model/budget/figure.js';

@@ -5,7 +5,7 @@ import type { AdapterDescription } from '../checkpoint/adapter/adapter.js';
 import type { OnnxDescription } from '../checkpoint/onnx/describe-onnx.js';
 import type { CheckpointSummary, TensorGroup } from '../checkpoint/summary.js';
 import type { SrteSurvey } from '../convert/conversion/srte/survey-srte.js';
-import type { MemoryOnGpu } from '../estimate/fit/model-memory.js';
+import type { MemoryOnGpu } from '../estimate/fit/memory-on-gpu.js';
 import type { WeightFormat } from '../estimate/fit/serving/weight-types.js';
 import type { StoredModel } from '../input/model-input/checkpoint-config.js';
 import type { CheckpointFacts } from '../input/model-input/checkpoint-model.js';

@@ -1,3 +1,4 @@
+import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { parseDocument } from '../../src/config/document.js';
 import { applyOverrides } from '../../src/config/overrides.js';
@@ -69,6 +70,37 @@ describe('applyOverrides', () => {
     expect(withSets('a=1', 'model.layers=5').locate(['model', 'layers'])).toStrictEqual(
       withSets('model.layers=5').locate(['model', 'layers']),
     );
+  });
+
+  it('gives the same document after any list before, with the same faults and places', () => {
+    const texts = [
+      'model.layers=4',
+      'model.list.1.x=9',
+      'new.key=1',
+      'model.layers.x=2',
+      'x=[1',
+      'model={}',
+    ];
+    const lists = fc.array(fc.array(fc.constantFrom(...texts), { maxLength: 5 }), { minLength: 2 });
+    fc.assert(
+      fc.property(lists, (all) => {
+        for (const sets of all) {
+          const fresh = applyOverrides(parseDocument(TEXT, 'a.yaml'), sets);
+          const own = withSets(...sets);
+          expect(own.value).toStrictEqual(fresh.value);
+          expect(own.locate(['model', 'layers'])).toStrictEqual(fresh.locate(['model', 'layers']));
+          expect(problemsOfReading(() => own)).toStrictEqual(problemsOfReading(() => fresh));
+        }
+      }),
+      { numRuns: 30 },
+    );
+  });
+
+  it('copies for a list only what its new overrides change', () => {
+    const [one, other] = [withSets('a.b=1', 'c=2'), withSets('a.b=1', 'c=3')];
+    expect(other.root.parts?.get('a')).toBe(one.root.parts?.get('a'));
+    const long = Array.from({ length: 100 }, (_, at) => `m.k${at}=${at}`);
+    expect(withSets(...long, 'c=1').value).toStrictEqual(withSets(...long, 'c=1').value);
   });
 
   it('gives priority to later overrides', () => {

@@ -90,6 +90,23 @@ describe('jsonPieces', () => {
     const lengths = Array.from(jsonPieces(value), ({ length }) => length);
     expect(Math.max(...lengths)).toBeLessThan(0.8 * toJson(value).length);
   });
+
+  it('writes a long list in several pieces, with the text of toJson', () => {
+    const rows = Array.from(
+      { length: 2500 },
+      (_, at) => [{ at, flops: 2n ** 60n }, at, undefined][at % 3],
+    );
+    const value = { first: 1, rows, last: [] };
+    expect(whole(value)).toBe(toJson(value));
+    const lengths = Array.from(jsonPieces(value), ({ length }) => length);
+    expect(Math.max(...lengths)).toBeLessThan(0.5 * toJson(value).length);
+  });
+
+  it('writes a long value with toJSON as that says', () => {
+    const members = Object.fromEntries(Array.from({ length: 1100 }, (_, at) => [`k${at}`, at]));
+    const value = { many: { ...members, toJSON: () => 'short' } };
+    expect(whole(value)).toBe(toJson(value));
+  });
 });
 
 function hasUnsafeInteger(value: unknown): boolean {

@@ -62,7 +62,7 @@ export function toJson(value: unknown): string {
   return `${printableJson(json)}\n`;
 }
 
-/** Object members written at a time. */
+/** Members of an object, and items of a list, that are written at a time. */
 const PIECE_MEMBERS = 1000;
 
 /** Text of `toJson` in pieces, because the text of a large object takes far more memory than the object. */
@@ -77,20 +77,41 @@ export function* jsonPieces(value: object): Generator<string> {
 }
 
 function* memberPieces(key: string, member: unknown, separator: string): Generator<string> {
-  const isObject = typeof member === 'object' && member !== null && !Array.isArray(member);
-  const own = isObject ? (member as Readonly<Record<string, unknown>>) : {};
-  const keys = Object.keys(own).filter((name) => own[name] !== undefined);
-  if (keys.length <= PIECE_MEMBERS) {
+  const parts = partsOfMember(member);
+  if (parts === undefined) {
     yield separator + inner(toJson({ [key]: member }), 1);
     return;
   }
-  yield `${separator}  ${printableJson(JSON.stringify(key))}: {`;
-  for (let at = 0; at < keys.length; at += PIECE_MEMBERS) {
-    const part = keys.slice(at, at + PIECE_MEMBERS).map((name) => [name, own[name]]);
+  const [open, close] = Array.isArray(member) ? '[]' : '{}';
+  yield `${separator}  ${printableJson(JSON.stringify(key))}: ${open}`;
+  let before = '\n';
+  for (const part of parts) {
     // Nested in an object to get the indentation of one level deeper.
-    yield `${at === 0 ? '\n' : ',\n'}${inner(toJson({ '': Object.fromEntries(part) }), 2)}`;
+    yield before + inner(toJson({ '': part }), 2);
+    before = ',\n';
   }
-  yield '\n  }';
+  yield `\n  ${close}`;
+}
+
+/** Parts of a list or an object that is longer than a piece; undefined for other values. */
+function partsOfMember(member: unknown): Iterable<object> | undefined {
+  if (typeof member !== 'object' || member === null || 'toJSON' in member) return undefined;
+  if (Array.isArray(member)) {
+    return member.length > PIECE_MEMBERS ? slicesOf(member, (part) => part) : undefined;
+  }
+  const own = member as Readonly<Record<string, unknown>>;
+  const keys = Object.keys(own).filter((name) => own[name] !== undefined);
+  if (keys.length <= PIECE_MEMBERS) return undefined;
+  return slicesOf(keys, (part) => Object.fromEntries(part.map((name) => [name, own[name]])));
+}
+
+function* slicesOf<Item>(
+  items: readonly Item[],
+  of: (part: readonly Item[]) => object,
+): Generator<object> {
+  for (let at = 0; at < items.length; at += PIECE_MEMBERS) {
+    yield of(items.slice(at, at + PIECE_MEMBERS));
+  }
 }
 
 /** Lines of an object's JSON without the first and last `lines` lines. */

@@ -1,10 +1,16 @@
 /** Columns of `minimind compare`, computed from a model's description or profile. */
 import type { TrainingHints } from '../../model/architecture/family.js';
-import type { LanguageModel, Layer } from '../../model/architecture/layer.js';
-import { isAttention, queryHeads, walkCounted } from '../../model/architecture/walk.js';
+import type { LanguageModel } from '../../model/architecture/layer.js';
+import {
+  type AnyAttention,
+  isAttention,
+  memoized,
+  queryHeads,
+  walkCounted,
+} from '../../model/architecture/walk.js';
 import type { Exact } from '../../model/budget/figure.js';
 import type {
-  ModelProfile,
+  ModelBudgets,
   ProfileRequest,
   ResolvedSetting,
 } from '../../model/budget/profile-model.js';
@@ -64,7 +70,7 @@ export function commonSetting(
 export interface ModelFigures {
   readonly family: string;
   readonly model: LanguageModel;
-  readonly profile: ModelProfile;
+  readonly profile: ModelBudgets;
   /** Tokens of a forward pass. */
   readonly tokens: number;
   /** Figures of a text under the model's tokenizer. */
@@ -146,7 +152,7 @@ export interface ModelColumn {
   readonly of: (described: ModelFigures) => ColumnValue;
 }
 
-const cost = (title: string, unit: ModelColumn['unit'], of: (profile: ModelProfile) => Exact) =>
+const cost = (title: string, unit: ModelColumn['unit'], of: (profile: ModelBudgets) => Exact) =>
   ({ title, unit, isCost: true, of: ({ profile }: ModelFigures) => of(profile) }) as const;
 
 const fact = (
@@ -206,7 +212,7 @@ export const COLUMNS = {
     'ratio',
     (model) => hiddenOf(model) / model.blocks.length,
   ),
-  heads: fact('heads', 'number', (model) => alike(model, headsOf)),
+  heads: fact('heads', 'number', (model) => alike(model, queryHeads)),
   'kv-heads': fact('KV heads', 'number', (model) => alike(model, keyValueHeadsOf)),
   vocabulary: fact('vocabulary', 'number', ({ embedding }) => embedding.weight.shape[0] ?? 0),
   positions: fact('positions', 'number', ({ positions }) => positions),
@@ -276,17 +282,19 @@ function hiddenOf({ embedding }: LanguageModel): number {
   return embedding.weight.shape[1] ?? 0;
 }
 
+/** Layers of attention, each kind of expert once. */
+const attentionsOf = memoized((model: LanguageModel): readonly AnyAttention[] =>
+  walkCounted(model).flatMap(({ layer }) => (isAttention(layer) ? [layer] : [])),
+);
+
 /** Common value of all attention layers; a range such as `2–8` if they differ, null if there are none. */
-function alike(model: LanguageModel, of: (layer: Layer) => number | undefined) {
-  const values = walkCounted(model).flatMap(({ layer }) => of(layer) ?? []);
+function alike(model: LanguageModel, of: (layer: AnyAttention) => number | undefined) {
+  const values = attentionsOf(model).flatMap((layer) => of(layer) ?? []);
   if (values.length === 0) return null;
   const [least, most] = [Math.min(...values), Math.max(...values)];
   return least === most ? least : `${least}–${most}`;
 }
 
-/** Query heads; undefined for other layers than attention. */
-const headsOf = (layer: Layer) => (isAttention(layer) ? queryHeads(layer) : undefined);
-
 /** Key-value heads; latent attention has one latent for all heads instead. */
-const keyValueHeadsOf = (layer: Layer) =>
-  isAttention(layer) && 'keyValueHeads' in layer ? layer.keyValueHeads : undefined;
+const keyValueHeadsOf = (layer: AnyAttention) =>
+  'keyValueHeads' in layer ? layer.keyValueHeads : undefined;

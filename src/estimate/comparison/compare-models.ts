@@ -13,7 +13,7 @@ import type { LanguageModel } from '../../model/architecture/layer.js';
 import { BOOKKEEPING_KEYS } from '../../model/architecture/transformer/settings.js';
 import { refuseCacheWidths } from '../../model/budget/cache-widths.js';
 import type { ProfileRequest } from '../../model/budget/profile-model.js';
-import { profileModel, requirePositions } from '../../model/budget/profile-model.js';
+import { modelBudgets, requirePositions } from '../../model/budget/profile-model.js';
 import type { Quantization } from '../../model/quantization/quantization-config.js';
 import { inferenceIn, servedFormat, storedWeightFormat } from '../fit/model-memory.js';
 import type {
@@ -187,7 +187,9 @@ export async function comparisonOf(
   const known: SettingFacts[] = [];
   for (const index of models.sample) known.push(...settingFacts(await models.candidate(index)));
   const expected = comparedSetting(known, wish);
-  const figures = new KnownFigures();
+  // Other sweeps have no two equal models, and what is remembered of them would only take memory.
+  const isOfTraining = models.swept.some((key) => !key.startsWith('model.'));
+  const figures = isOfTraining ? new KnownFigures() : undefined;
   const measureAt = async (index: number, setting: CommonSetting | undefined) => {
     const candidate = await models.candidate(index);
     const [facts = null] = settingFacts(candidate);
@@ -196,7 +198,8 @@ export async function comparisonOf(
   return {
     measure: (index) => measureAt(index, expected),
     async table(measured) {
-      const facts: SettingFacts[] = [];
+      // Equal ones once: a sweep has few, and any number of models.
+      const facts = new Map<string, SettingFacts>();
       const rows: KeptRow[] = [];
       const keptDocument = documentKeeper();
       const kept = (row: DocumentRow): KeptRow => ({
@@ -205,10 +208,10 @@ export async function comparisonOf(
       });
       for (let index = 0; index < models.count; index++) {
         const { facts: own, row } = await measured(index);
-        if (own !== null) facts.push(own);
+        if (own !== null) facts.set(JSON.stringify(own), own);
         rows.push(kept(row));
       }
-      const setting = comparedSetting(facts, wish);
+      const setting = comparedSetting([...facts.values()], wish);
       if (setting === undefined) throw noneIsValid(rows);
       if (!isSameSetting(setting, expected)) {
         for (const index of rows.keys()) {
@@ -430,7 +433,7 @@ function measure(
   { file, chosen, loaded, problems }: ModelCandidate,
   setting: CommonSetting | undefined,
   { texts, dtype }: ComparisonRequest,
-  known: KnownFigures,
+  known: KnownFigures | undefined,
 ): DocumentRow {
   const row = { file, chosen, values: null, weights: null, tokenizer: null };
   const invalid = { ...row, valid: false, figures: null, document: new Map() };
@@ -443,9 +446,8 @@ function measure(
     if (!(error instanceof UserError)) throw error;
     return { ...invalid, problems: problemsOf(error, file) };
   }
-  const { vocabulary, ...measured } = known.of(loaded, setting, () =>
-    figuresOf(loaded, setting, { texts, dtype }),
-  );
+  const count = () => figuresOf(loaded, setting, { texts, dtype });
+  const { vocabulary, ...measured } = known ? known.of(loaded, setting, count) : count();
   return {
     ...row,
     ...measured,
@@ -466,7 +468,7 @@ function figuresOf(
   const text = fitting(texts, vocabulary);
   const { batch, context } = setting.inference;
   const format = servedFormat(dtype, storedWeightFormat(stored));
-  const profile = profileModel(model, setting);
+  const profile = modelBudgets(model, setting);
   const described: ModelFigures = {
     family: family.name,
     model,
@@ -524,11 +526,18 @@ function refuseAlike(texts: readonly ComparedText[]): void {
 
 /** Leaf values below `value`, by path. */
 function leavesOf(value: unknown, path: readonly string[]): Map<string, DocumentValue> {
-  if (!isRecord(value)) return new Map([[formatPath(path), plain(value)]]);
-  const leaves = Object.entries(value).flatMap(([key, inner]) => [
-    ...leavesOf(inner, [...path, key]),
-  ]);
-  return new Map(leaves);
+  const leaves = new Map<string, DocumentValue>();
+  addLeaves(value, path, leaves);
+  return leaves;
+}
+
+function addLeaves(
+  value: unknown,
+  path: readonly string[],
+  leaves: Map<string, DocumentValue>,
+): void {
+  if (!isRecord(value)) leaves.set(formatPath(path), plain(value));
+  else for (const [key, inner] of Object.entries(value)) addLeaves(inner, [...path, key], leaves);
 }
 
 function plain(value: unknown): DocumentValue {

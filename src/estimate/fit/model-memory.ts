@@ -1,19 +1,16 @@
-/** Memory of a model as `profile`, `compare` and `plan` state it: the exact parts of what `fit` counts on one GPU. */
+/**
+ * Memory of a model as `profile`, `compare` and `plan` state it: the exact parts of what `fit` counts on one GPU. It needs
+ * no table of GPUs, which `compare` would load for nothing.
+ */
 
 import type { Dtype } from '../../base/tensor/dtype.js';
-import { stateDtypeOf } from '../../base/tensor/dtype.js';
 import type { LanguageModel } from '../../model/architecture/layer.js';
-import type { Bounds } from '../../model/budget/figure.js';
 import { sumFigure } from '../../model/budget/figure.js';
-import type { InferenceBudget, ResolvedSetting } from '../../model/budget/profile-model.js';
+import type { InferenceBudget } from '../../model/budget/profile-model.js';
 import type { Quantization } from '../../model/quantization/quantization-config.js';
-import type { Gpu } from '../hardware/gpu.js';
-import { gpuNamed } from '../hardware/gpus.js';
-import { servedParameters, weightLayout } from './serving/quantized.js';
-import { servingMemoryOf } from './serving/serving-memory.js';
+import { servedParameters } from './serving/quantized.js';
 import type { WeightFormat } from './serving/weight-types.js';
 import { parseWeightDtype, SERVED_IN, usualFormat, WEIGHT_DTYPES } from './serving/weight-types.js';
-import { fitTrainingMemory } from './training/training-memory.js';
 
 /** Type of the weights as a checkpoint holds them. */
 export interface StoredWeightFormat extends Pick<WeightFormat, 'dtype'> {
@@ -79,41 +76,5 @@ export function inferenceIn(
     ...plain,
     weights,
     total: sumFigure('inference memory', 'bytes', parts, 'sum of the parts'),
-  };
-}
-
-/** GPU of estimates without a named one. */
-const USUAL_GPU = 'h100-80gb';
-
-/** Memory with the workspace of a GPU. */
-export interface MemoryOnGpu {
-  /** Title of the GPU. */
-  readonly gpu: string;
-  /** Memory of serving, as `fit` estimates it. */
-  readonly serving: Bounds;
-  /** Memory of a training, as `fit` estimates it. */
-  readonly training: Bounds;
-}
-
-/** Memory of serving and of a training on one GPU, workspace included. */
-export function memoryOnGpu(
-  model: LanguageModel,
-  { inference, training }: ResolvedSetting,
-  weights: WeightFormat,
-  gpu: Gpu = gpuNamed(USUAL_GPU),
-): MemoryOnGpu {
-  const { batch, context, cacheDtype } = inference;
-  const form = { weights, cacheDtype, stateDtype: stateDtypeOf(cacheDtype), tensorParallel: 1 };
-  const served = { model, form, layout: weightLayout(model) };
-  const { batch: microBatch, ...sizes } = training;
-  const { total } = fitTrainingMemory(model, {
-    ...{ ...sizes, microBatch, cluster: { gpu, gpus: 1, network: null } },
-    ...{ attention: 'fused', loss: 'full', zero: 0, convention: 'zero' },
-    ...{ tensorParallel: 1, pipelineParallel: 1, sequenceParallel: false },
-  });
-  return {
-    gpu: gpu.title,
-    serving: servingMemoryOf(served, gpu)(batch, context).total,
-    training: total,
   };
 }

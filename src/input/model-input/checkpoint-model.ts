@@ -33,8 +33,8 @@ import {
 import { ggufTypeOf, openModelCheckpoint } from './gguf/gguf-checkpoint.js';
 import type { ModelFile } from './model-file.js';
 import { modelOf } from './model-file.js';
-import { LEFT_OUT } from './parts-left-out.js';
 import { faultProblems, listedText } from './verify-checkpoint.js';
+import { LEFT_OUT } from './whole-model.js';
 
 /** Facts of the checkpoint that a model was loaded from, by its index. */
 export interface CheckpointFacts {

@@ -132,7 +132,10 @@ function sampleOf(combinations: readonly SweepPoint[]): number[] {
   const byKey = new Map<number, number[]>();
   for (const at of all) {
     const key = onlyDifference(combinations[at]?.chosen ?? [], first);
-    if (key !== undefined) byKey.set(key, [...(byKey.get(key) ?? []), at]);
+    if (key === undefined) continue;
+    const own = byKey.get(key);
+    if (own === undefined) byKey.set(key, [at]);
+    else own.push(at);
   }
   const lists = byKey.size > 1 ? [...byKey.values(), all] : [all];
   const found = lists.flatMap((list) => spread(list, SAMPLE));

@@ -17,13 +17,14 @@ import {
   type Expression,
   floordiv,
   type Input,
+  inputNamed,
   min,
   mul,
   sub,
   v,
 } from './expression.js';
 import type { Figure } from './figure.js';
-import { type Exact, exact, figure, sumFigure } from './figure.js';
+import { type Exact, exact, figure } from './figure.js';
 
 /** Policies of recomputation in the backward pass, which saves memory. */
 export const RECOMPUTES = {
@@ -172,30 +173,53 @@ const operationsOfPart = memoized((part: readonly Primitive[]) => part.filter(is
 
 /** Counts one forward pass over batch × context tokens. A training step and decoding count it again. */
 export const forwardFlopsOf: (work: Work, setting: ForwardSetting) => ForwardBudget = memoizedBy(
-  ({ batch, context, causal }: ForwardSetting) => `${batch} ${context} ${causal}`,
+  forwardIdentity,
   (work, setting) => {
-    const parts = operationGroups(work).map((group): ComponentFlops => {
-      const { component, kind } = group[0][0];
-      return { component, kind: WORK[kind], flops: forwardFigure(group, setting) };
+    const parts = operationGroups(work).map((group) => {
+      const [first, ...others] = group;
+      // The work of blocks that several models have in common is one group.
+      return others.length === 0 ? flopsAlone(first, setting) : flopsOfGroup(group, setting);
     });
     const products = parts.filter(({ kind }) => kind === 'projection' || kind === 'scores');
     return { parts, total: partsTotal('forward pass', parts), macs: macs(products) };
   },
 );
 
+function forwardIdentity({ batch, context, causal }: ForwardSetting): string {
+  return `${batch} ${context} ${causal}`;
+}
+
+function flopsOfGroup(group: PartedGroup, setting: ForwardSetting): ComponentFlops {
+  const { component, kind } = group[0][0];
+  return { component, kind: WORK[kind], flops: forwardFigure(group, setting) };
+}
+
+const flopsAlone = memoizedBy(forwardIdentity, (only: OperationGroup, setting: ForwardSetting) =>
+  flopsOfGroup([only], setting),
+);
+
 /** Counts one training step over batch × context tokens. */
 export function trainingFlopsOf(work: Work, setting: TrainingFlopsSetting): TrainingFlopsBudget {
-  const parts = forwardFlopsOf(work, setting).parts.map((part): ComponentFlops => {
-    return { ...part, flops: trainingFigure(part, setting.recompute) };
-  });
+  const parts = forwardFlopsOf(work, setting).parts.map((part) =>
+    trainingPart(part, setting.recompute),
+  );
   return { parts, total: partsTotal('training step', parts) };
 }
 
-const componentsByName = (parts: readonly ComponentFlops[]) =>
-  Object.fromEntries(parts.map(({ component, kind, flops }) => [`${component}_${kind}`, flops]));
+const trainingPart = memoizedBy(
+  (recompute: Recompute) => recompute,
+  (part: ComponentFlops, recompute): ComponentFlops => ({
+    ...part,
+    flops: trainingFigure(part, recompute),
+  }),
+);
 
-const partsTotal = (label: string, parts: readonly ComponentFlops[]) =>
-  sumFigure(label, 'FLOP', componentsByName(parts), 'sum of the parts');
+/** Inputs of a sum of parts. */
+const partInputs = (parts: readonly ComponentFlops[]): readonly Input[] =>
+  parts.map(({ component, kind, flops }) => inputNamed(`${component}_${kind}`, flops.value));
+
+const partsTotal = (label: string, parts: readonly ComponentFlops[], source = 'sum of the parts') =>
+  figure({ label, unit: 'FLOP', formula: add(...partInputs(parts)), source });
 
 type OperationGroup = readonly [Operation, ...Operation[]];
 
@@ -334,11 +358,9 @@ function scoresFormula(
 }
 
 function macs(products: readonly ComponentFlops[]): Figure {
-  const flops = Object.entries(componentsByName(products)).map(([name, { value }]) =>
-    v({ [name]: value }),
-  );
+  const formula = div(add(...partInputs(products)), 2);
   const source = 'matrix products alone; 1 MAC is 2 FLOP';
-  return figure({ label: 'matrix products', unit: 'MAC', formula: div(add(...flops), 2), source });
+  return figure({ label: 'matrix products', unit: 'MAC', formula, source });
 }
 
 /** A backward pass costs two forward passes: gradients of the inputs and of the weights. An indexer has none. */
@@ -405,10 +427,9 @@ export function decodingFlopsOf(work: Work, context: number): DecodingFlops {
   const { parts } = forwardFlopsOf(work, { batch: 1, context: 1, causal: true });
   const others = parts.filter(({ kind }) => kind !== 'scores');
   return {
-    perToken: sumFigure(
+    perToken: partsTotal(
       'a token, without scores',
-      'FLOP',
-      componentsByName(others),
+      others,
       'sum of the parts of a forward pass over one token',
     ),
     scores: scoresFigure(work, context),

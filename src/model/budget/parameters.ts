@@ -95,6 +95,7 @@ export function parameterFigures(layer: Layer): ParameterFigures {
     owned.filter(({ tensor }) => tensor.role === 'parameter'),
     ({ component }) => component,
   );
+  const { total, active, ...sums } = parameterSums(layer);
   const components = COMPONENT_NAMES.filter((component) => parameters.has(component))
     .map((component) => ({
       component,
@@ -105,15 +106,9 @@ export function parameterFigures(layer: Layer): ParameterFigures {
       ),
     }))
     .filter(({ parameters: { value } }) => value > 0);
-  const sums = componentSums(
-    Object.fromEntries(
-      components.map(({ component, parameters: { value } }) => [component, Number(value)]),
-    ),
-  );
-  const { total } = sums;
-  const active = activeFigure(layer, total);
   const contested = contestedBuffers(owned);
   return {
+    total,
     ...sums,
     active,
     activeWithoutEmbedding: withoutLookup(layer, active),
@@ -134,6 +129,15 @@ export function parameterFigures(layer: Layer): ParameterFigures {
     }),
     components,
   };
+}
+
+/** Sums over a layer, without the tensors of each component. */
+export type ParameterSums = ReturnType<typeof componentSums> & Pick<ParameterFigures, 'active'>;
+
+/** The sums of `parameterFigures` alone, for tables of many models. */
+export function parameterSums(layer: Layer): ParameterSums {
+  const sums = componentSums(countParameters(layer).byComponent);
+  return { ...sums, active: activeFigure(layer, sums.total) };
 }
 
 /** Figures that sum components, in the order of `COMPONENTS`. */

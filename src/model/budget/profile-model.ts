@@ -22,8 +22,14 @@ import { figure, sumFigure } from './figure.js';
 import type { ForwardBudget, Recompute, TrainingFlopsBudget } from './flops.js';
 import { forwardFlopsOf, trainingFlopsOf } from './flops.js';
 import type { Optimizer, Precision } from './optimizers.js';
-import type { ParameterFigures } from './parameters.js';
-import { bufferBytes, elementsFigure, parameterFigures } from './parameters.js';
+import type { ParameterFigures, ParameterSums } from './parameters.js';
+import {
+  bufferBytes,
+  countParameters,
+  elementsFigure,
+  parameterFigures,
+  parameterSums,
+} from './parameters.js';
 import type { StateBudget, StateSetting } from './state.js';
 import { stateOf } from './state.js';
 import type { TrainingBudget, TrainingSetting } from './training-budget.js';
@@ -71,16 +77,12 @@ export interface ModelProfile {
  * @throws UserError for a type of the cache whose blocks do not divide the heads.
  */
 export function profileModel(model: LanguageModel, setting: ProfileSetting): ModelProfile {
-  const { inference, training } = setting;
-  if (inference.cacheDtype) refuseCacheWidths(model, inference.cacheDtype);
+  const { parameters: _, ...budgets } = modelBudgets(model, setting);
   const parameters = parameterFigures(model);
   return {
     parameters,
     bytes: DTYPE_NAMES.map((dtype) => ({ dtype, bytes: weightBytes(parameters.total, dtype) })),
-    inference: inferenceMemoryOf(model, parameters, inference),
-    training: trainingMemoryOf(model, training, 'fused'),
-    forwardFlops: forwardFlopsOf(model, inference),
-    trainingFlops: trainingFlopsOf(model, { ...training, causal: inference.causal }),
+    ...budgets,
   };
 }
 
@@ -91,6 +93,32 @@ const weightBytes = ({ value }: Pick<Figure, 'value'>, dtype: Dtype) =>
     formula: ceildiv(mul(v({ parameters: value }), v({ bits: DTYPES[dtype].bits })), 8),
     source: 'packed without gaps',
   });
+
+/** Figures of a profile that a table of many models has. */
+export interface ModelBudgets
+  extends Pick<ModelProfile, 'inference' | 'training' | 'forwardFlops' | 'trainingFlops'> {
+  readonly parameters: ParameterSums;
+}
+
+/**
+ * Budgets of a model without the bytes in other types and the tensors of each component.
+ * @throws UserError for a type of the cache whose blocks do not divide the heads.
+ */
+export function modelBudgets(
+  model: LanguageModel,
+  { inference, training }: ProfileSetting,
+): ModelBudgets {
+  if (inference.cacheDtype) refuseCacheWidths(model, inference.cacheDtype);
+  const parameters = parameterSums(model);
+  const buffers = { value: countParameters(model).buffers };
+  return {
+    parameters,
+    inference: inferenceMemoryOf(model, { total: parameters.total, buffers }, inference),
+    training: trainingMemoryOf(model, training, 'fused'),
+    forwardFlops: forwardFlopsOf(model, inference),
+    trainingFlops: trainingFlopsOf(model, { ...training, causal: inference.causal }),
+  };
+}
 
 /** Memory of inference only. @param parameters Parameters of the model. */
 export function inferenceMemoryOf(

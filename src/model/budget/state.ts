@@ -73,12 +73,35 @@ interface StateSizes {
 }
 
 /** State of decoding with sliding windows: a windowed head keeps the keys that the next token sees. */
-export function stateOf(
-  model: Layer,
-  { batch, context, dtype, cacheDtype = dtype, gpus = 1, beyondWindows }: StateSetting,
+export function stateOf(model: Layer, setting: StateSetting): StateBudget {
+  const kept = keptOn(model, setting.gpus ?? 1);
+  const last = lastState.get(kept);
+  const { batch, context, dtype, cacheDtype, beyondWindows } = setting;
+  const identity = [batch, context, dtype, cacheDtype, beyondWindows].join(' ');
+  if (last?.identity === identity) return last.budget;
+  const budget = stateIn(kept, setting);
+  lastState.set(kept, { identity, budget });
+  return budget;
+}
+
+/** The last budget of a state: models of a sweep can have it in common, and searches ask for many others. */
+const lastState = new WeakMap<
+  KeptOnGpus,
+  { readonly identity: string; readonly budget: StateBudget }
+>();
+
+function stateIn(
+  {
+    windows,
+    mambaValues,
+    float32Values,
+    convolutionValues,
+    areBuffers,
+    scanned,
+    onRanks,
+  }: KeptOnGpus,
+  { batch, context, dtype, cacheDtype = dtype, beyondWindows }: StateSetting,
 ): StateBudget {
-  const { windows, mambaValues, float32Values, convolutionValues, areBuffers, scanned, onRanks } =
-    keptOn(model, gpus);
   const of = inputs({ batch, context, bits: DTYPES[stateDtypeOf(cacheDtype)].bits });
   const blockBytes = v({ block_bytes: cacheBlockBytes(cacheDtype) });
   const isBlock = isCacheBlock(cacheDtype);

@@ -17,12 +17,10 @@ import type { Bounds, Quantity } from '../../../model/budget/figure.js';
 import { quantity } from '../../../model/budget/figure.js';
 import type { ComponentFlops, Operation, Recompute } from '../../../model/budget/flops.js';
 import { RECOMPUTES, trainingFlopsOf } from '../../../model/budget/flops.js';
-import type { Optimizer } from '../../../model/budget/optimizers.js';
-import { OPTIMIZERS } from '../../../model/budget/optimizers.js';
 import { activationsOf } from '../../../model/budget/saved-activations.js';
 import { trainingBytes } from '../../../model/budget/training-budget.js';
 import { bandwidthOf } from '../../hardware/gpu.js';
-import { boundsOf, byBound, eachBound, NOT_REQUIRED } from '../bounds.js';
+import { byBound, eachBound } from '../bounds.js';
 import { kernelLaunchesOf } from '../efficiency.js';
 import type { CommunicationPace } from '../parallelism/collectives.js';
 import { expertsIn } from '../parallelism/model-axes.js';
@@ -31,7 +29,6 @@ import {
   distinctTensors,
   elementsPerGpu,
   operationsOfRank,
-  type Parallelism,
   ranksThatDiffer,
   type Sharing,
   type Stage,
@@ -42,13 +39,7 @@ import { weightsTerm } from '../serving/roofline.js';
 import { expertGroupsOf } from '../serving/serving-work.js';
 import { scoreBytes, scoreSeconds } from './attention-time.js';
 import type { StepInputs } from './training-fit.js';
-import type { TrainingFitSetting } from './training-setting.js';
-import {
-  activationSetting,
-  DIVIDED_FROM,
-  gradientBytesOf,
-  tokensOfGpu,
-} from './training-setting.js';
+import { activationSetting, gradientBytesOf, tokensOfGpu } from './training-setting.js';
 
 /** Utilisation of the peak while a GPU computes, with its source. */
 export interface ComputeInputs {
@@ -351,78 +342,3 @@ const AGAIN: Readonly<Record<Recompute, (inside: ReturnType<typeof kernelLaunche
     compiled: () => 0,
     full: ({ layers }) => layers,
   };
-
-// Temporary memory of the optimizer update, and the tensors of optimizer state.
-
-/** Number of GPUs that divide the optimizer state. */
-export const optimizerReplicas = (
-  { zero }: Pick<TrainingFitSetting, 'zero'>,
-  { shards }: Pick<Parallelism, 'shards'>,
-): number => (zero >= DIVIDED_FROM.optimizer ? shards : 1);
-
-/** Inputs of an update, including memory that is free when it begins. */
-export interface UpdateSetting {
-  readonly optimizer: Optimizer;
-  /** Bytes per gradient value. */
-  readonly gradientBytes: number;
-  readonly parameters: number | bigint;
-  /** Number of GPUs that divide the optimizer state. */
-  readonly replicas: number;
-  readonly activations: number | bigint;
-  /** Other memory of the backward pass, by bound. */
-  readonly temporary: Readonly<Record<'expected' | 'upper', number>>;
-}
-
-/** Temporary memory of an update, by bound. */
-export function updateTemporary(
-  which: 'expected' | 'upper',
-  {
-    optimizer,
-    gradientBytes,
-    parameters,
-    replicas,
-  }: Pick<UpdateSetting, 'optimizer' | 'gradientBytes' | 'parameters' | 'replicas'>,
-): number {
-  const cast = which === 'upper' ? castBytes(gradientBytes) : 0;
-  return ((OPTIMIZERS[optimizer].update[which].bytes + cast) * Number(parameters)) / replicas;
-}
-
-/** Bytes per gradient of the float32 copies made for the update. */
-const castBytes = (gradientBytes: number) => (gradientBytes < 4 ? 4 : 0);
-
-/**
- * Memory of the update beyond what the backward pass has freed. A GPU is fullest either in the backward pass or in the
- * update; adding this value to the former gives the larger of the two. The upper bound of the backward pass can be
- * larger, so its remainder can be less than the estimate.
- */
-export function updateBytes(setting: UpdateSetting): Bounds {
-  const { optimizer, gradientBytes, parameters, replicas, activations, temporary } = setting;
-  const { expected, upper } = OPTIMIZERS[optimizer].update;
-  const cast = castBytes(gradientBytes);
-  const beyond = 'beyond the activations and temporary values of the backward pass, which are gone';
-  const of = inputs({
-    bytes: expected.bytes,
-    most_bytes: upper.bytes + cast,
-    parameters,
-    replicas,
-    activations,
-    temporary: temporary.expected,
-    most_temporary: temporary.upper,
-  });
-  const beyondBackward = (bytes: Input, temporary: Input) =>
-    max(0, sub(div(mul(bytes, of.parameters), of.replicas), of.activations, temporary));
-  return boundsOf(
-    { label: 'the update of the weights', unit: 'bytes', inputs: of },
-    {
-      lower: NOT_REQUIRED,
-      expected: {
-        formula: beyondBackward(of.bytes, of.temporary),
-        source: `${expected.source}; ${beyond}`,
-      },
-      upper: {
-        formula: beyondBackward(of.most_bytes, of.most_temporary),
-        source: `${upper.source}${cast > 0 ? ', and all gradients in float32' : ''}; ${beyond}`,
-      },
-    },
-  );
-}

@@ -19,7 +19,6 @@ import type { Parallelism, Stage } from '../parallelism/parallelism.js';
 import { expertShards, parallelismOf, pipelineStages } from '../parallelism/parallelism.js';
 import { libraryKey } from './gpu-overhead.js';
 import { hostStateBytes } from './offload.js';
-import { optimizerReplicas, updateTemporary } from './step-limits.js';
 import type { FitVerdict, HostMemory, StageMemory, TrainingMemoryFit } from './training-fit.js';
 import type { TrainingFitSetting } from './training-setting.js';
 import {
@@ -30,6 +29,7 @@ import {
 } from './training-setting.js';
 import type { Workspace, WorkspaceContext } from './training-workspace.js';
 import { workspaceOf } from './training-workspace.js';
+import { optimizerReplicas, updateTemporary } from './update-memory.js';
 
 interface ReplicatedSetting
   extends Pick<TrainedStateSetting, 'precision' | 'optimizer'>,

@@ -39,7 +39,6 @@ import {
   MIB,
   roundingBytes,
 } from './gpu-overhead.js';
-import { optimizerReplicas, updateBytes } from './step-limits.js';
 import type { StageMemory } from './training-fit.js';
 import type { TrainingFitSetting } from './training-setting.js';
 import {
@@ -48,6 +47,7 @@ import {
   gradientBytesOf,
   tokensOfGpu,
 } from './training-setting.js';
+import { optimizerReplicas, updateBytes } from './update-memory.js';
 
 export interface WorkspaceContext {
   readonly model: LanguageModel;
