@@ -83,7 +83,7 @@ export function inferenceIn(
 }
 
 /** GPU of estimates without a named one. */
-const USUAL_GPU = 'h100-80gb';
+export const USUAL_GPU = 'h100-80gb';
 
 /** Memory with the workspace of a GPU. */
 export interface MemoryOnGpu {
