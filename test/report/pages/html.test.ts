@@ -71,9 +71,9 @@ describe('a page', () => {
     const { elements } = parsedElements(await page(EVERY_BLOCK));
     const textOf = (name: string) =>
       elements.filter(({ attributes }) => attributes.class === name).map(({ text }) => text);
-    expect(textOf('introduction')).toEqual([expect.stringMatching(/^nametextnote.*bars/)]);
+    expect(textOf('introduction')).toEqual([expect.stringMatching(/^nametextnotecode\s+bars/)]);
     const [blocks, details] = textOf('parts');
-    expect(blocks).toMatch(/^code.*heading.*total/s);
+    expect(blocks).toMatch(/^heading.*total/s);
     expect(details).toMatch(/^more.*plot.*cell/s);
   });
 
