@@ -1,10 +1,11 @@
 // Fills in what package.json says of the place that publishes it, from the URL of the repository:
 //   npm run publisher -- https://github.com/OWNER/NAME 'Name of the author'
-// and in the lines of the documentation that name the repository. Before `npm publish`, --check refuses a package without these fields.
-import { readFileSync, writeFileSync } from 'node:fs';
+// in the lines of the documentation that name the repository, and in the addresses of the JSON Schemas. Before `npm publish`, --check refuses a package without these fields.
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 
 const FILE = fileURLToPath(new URL('../package.json', import.meta.url));
+const SCHEMAS = new URL('../docs/schemas/', import.meta.url);
 
 /** Fields of package.json that depend on who publishes it. */
 const FIELDS = ['author', 'homepage', 'repository', 'bugs'];
@@ -39,6 +40,14 @@ export const withRepository = (text, url) => {
     .replaceAll('OWNER/minimind@', `${page.split('/').slice(-2).join('/')}@`);
 };
 
+/** Where the JSON Schemas of a package are found: in its repository. Without one, their ids are relative. */
+export const schemaFolder = ({ repository }) =>
+  repository ? `${repositoryPage(repository.url)}/raw/HEAD/docs/schemas/` : '';
+
+/** The text of a JSON Schema with its id in a folder. */
+export const withSchemaId = (text, folder) =>
+  text.replace(/("\$id": ")(?:[^"]*\/)?(?=[\w-]+\.schema\.json")/, (_, start) => start + folder);
+
 /** The page of a repository: an https URL with an owner and a name. */
 function repositoryPage(url) {
   const page = url.replace(/^git\+/, '').replace(/\/?(\.git)?$/, '');
@@ -59,6 +68,10 @@ function main([first, author, ...rest]) {
   for (const page of PAGES) {
     const file = new URL(`../${page}`, import.meta.url);
     writeFileSync(file, withRepository(readFileSync(file, 'utf8'), first));
+  }
+  for (const name of readdirSync(SCHEMAS)) {
+    const file = new URL(name, SCHEMAS);
+    writeFileSync(file, withSchemaId(readFileSync(file, 'utf8'), schemaFolder(filled)));
   }
 }
 

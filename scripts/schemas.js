@@ -17,9 +17,13 @@ import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'nod
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import ts from 'typescript';
+import { schemaFolder } from './publisher.js';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 export const FOLDER = path.join(ROOT, 'docs/schemas');
+const FOLDER_ADDRESS = schemaFolder(
+  JSON.parse(readFileSync(path.join(ROOT, 'package.json'), 'utf8')),
+);
 const DIALECT = 'https://json-schema.org/draft/2020-12/schema';
 
 /** Written by zod from the schemas that check files of the user. */
@@ -157,7 +161,7 @@ export class Generator {
     if (description === '') this.problems.push(`${placeOf(declaration)}: no docstring`);
     const schema = {
       $schema: DIALECT,
-      $id: `${name}.schema.json`,
+      $id: `${FOLDER_ADDRESS}${name}.schema.json`,
       title: tags.answer ?? tags.title,
       description,
       ...writer.root(type, notes),

@@ -97,6 +97,19 @@ describe('scripts/publisher.js', () => {
     );
   });
 
+  it('gives the JSON Schemas an address in the repository', async () => {
+    const { schemaFolder, withPublisher, withSchemaId } = await load();
+    const of = (url: string) => schemaFolder(withPublisher({}, url, 'A'));
+    const text = '{\n  "$id": "profile.schema.json",\n  "title": "x.schema.json"\n}\n';
+    const first = withSchemaId(text, of('https://example.com/a/b'));
+    expect(JSON.parse(first)).toEqual({
+      $id: 'https://example.com/a/b/raw/HEAD/docs/schemas/profile.schema.json',
+      title: 'x.schema.json',
+    });
+    expect(withSchemaId(first, of('https://example.com/a/b'))).toBe(first);
+    expect(withSchemaId(first, schemaFolder({}))).toBe(text);
+  });
+
   it('refuses to publish as long as a field is missing', async () => {
     const { missingFields } = await load();
     const missing = missingFields(manifest);

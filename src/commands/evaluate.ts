@@ -21,7 +21,7 @@ import { isCheckpointPath } from '../input/model-input/locate.js';
 import { openWeighted } from '../input/model-input/weighted-model.js';
 import type { EvaluationInput, EvaluationResult } from '../language/evaluation/evaluate-files.js';
 import { evaluationWork } from '../library/run/evaluate.js';
-import { evaluateReport } from '../report/evaluate-report.js';
+import { evaluateReport } from '../report/evaluate/evaluate-report.js';
 
 export default class Evaluate extends SweepCommand {
   static override summary = 'Score a text: loss, perplexity, bits per byte.';

@@ -223,7 +223,10 @@ export default class Fit extends TrainingCommand {
   /** The same question for each value of a list. */
   async #list(variants: readonly (readonly string[])[]) {
     const parsed = [];
+    const line = this.argv;
     for (const words of variants) parsed.push(await this.parse(Fit, [...words]));
+    // A page and proposals name the line of the user, not its last variant.
+    this.argv = line;
     const [{ args, flags }] = parsed as [(typeof parsed)[0]];
     const file = await this.modelGiven(flags, args.file, 'minimind2-small --gpu h100,a100');
     this.refuseEmit(flags, 'a list');

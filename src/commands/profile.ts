@@ -1,5 +1,5 @@
 import * as Flags from '@oclif/core/flags';
-import { usageError } from '../base/errors.js';
+import { UserError, usageError } from '../base/errors.js';
 import { formatBytes, formatCount, formatFlops } from '../base/text/units.js';
 import { shellWord } from '../base/text/words.js';
 import { BaseCommand, type FlagsOf, formatOf, givenFlags } from '../cli/base-command.js';
@@ -13,6 +13,7 @@ import {
   sourceOf,
 } from '../cli/flags/flags.js';
 import { bytesLimit, countLimit, publishedNumber } from '../cli/flags/value-flags.js';
+import { USUAL_GPU } from '../estimate/fit/memory-on-gpu.js';
 import type { WeightsResult } from '../estimate/undescribed/undescribed-results.js';
 import type { LoadedModel } from '../input/model-input/checkpoint-model.js';
 import { isAdapterPlace, locateModel } from '../input/model-input/locate.js';
@@ -25,6 +26,7 @@ import { DEFAULT_OPTIMIZER, OPTIMIZER_NAMES } from '../model/budget/optimizers.j
 import { type LimitCheck, type LimitName, tensorInventory } from '../model/budget/profile-model.js';
 import type { PublishedReport } from '../model/budget/published/explanations.js';
 import type { PublishedNumber } from '../model/budget/published/published-number.js';
+import type { ProfileResult } from '../report/command-results.js';
 import { profileReport } from '../report/profile/profile-report.js';
 import { configText } from '../report/profile/setting-notes.js';
 
@@ -123,12 +125,14 @@ export default class Profile extends BaseCommand {
       adapter: adapter?.describedFor(loaded.model),
       published: flags.published && (await explained(loaded, flags.published, setting)),
     });
+    const serving = formatOf(flags) === 'html' ? await servingOnGpu(loaded, result) : null;
     await this.answer(flags, result, (each) =>
       profileReport(each, {
         explain: flags.explain,
         flat: formatOf(flags) === 'csv',
         modelWords: modelWords(flags),
         allTensors: () => tensorInventory(loaded.model),
+        serving,
       }),
     );
     this.exceeded(result.checks.flatMap(exceededLimit));
@@ -145,6 +149,23 @@ export default class Profile extends BaseCommand {
       this.exceeded([`parameters ${found} exceed --max-params ${formatCount(most)}`]);
     }
     return weights;
+  }
+}
+
+/**
+ * Serving on the GPU whose workspace the memory has, as `fit` answers. Loaded on demand, for the roofline of a page; null
+ * where `fit` refuses these sizes.
+ */
+async function servingOnGpu(loaded: LoadedModel, { weights, setting }: ProfileResult) {
+  if (weights === undefined) return null;
+  const { fit: fitModel } = await import('../library/fit.js');
+  const { batch, context, cacheDtype } = setting.inference;
+  const sizes = { batch, context, cacheDtype, dtype: weights.dtype };
+  try {
+    return fitModel(loaded, { ...sizes, gpu: USUAL_GPU, for: 'serving' }).serving;
+  } catch (error) {
+    if (error instanceof UserError) return null;
+    throw error;
   }
 }
 

@@ -7,7 +7,7 @@ import { weightLayout } from '../estimate/fit/serving/quantized.js';
 import { servingMemoryOf } from '../estimate/fit/serving/serving-memory.js';
 import { parseWeightDtype } from '../estimate/fit/serving/weight-types.js';
 import { type AnswerNotes, withNotes } from '../library/answer.js';
-import { fit as fitModel } from '../library/fit.js';
+import { fit as fitModel, fitOn, namedHardware } from '../library/fit.js';
 import {
   type DescribedModel as Described,
   describeModel,
@@ -66,10 +66,10 @@ export interface MemoryPoint {
   readonly upper: number;
 }
 
-/** Answers about hardware, which take longer. */
+/** Answers about hardware that a page shows, which take longer. */
 export interface FitAnswers {
-  /** `minimind fit` */
-  readonly fit: Answered<FitResult>;
+  /** `minimind fit` without the proposals that only its details show: looking for them takes most of the time. */
+  readonly fit: FitResult | ErrorJson;
   /** The same for people; undefined for an error. */
   readonly report: Report | undefined;
   /** Memory at growing contexts; empty where nothing is served. */
@@ -124,19 +124,26 @@ function schemaOf(family: Family): DescribedModel['schema'] {
 
 const PLAIN_REPORT = { explain: false, flat: false, modelWords: [] };
 
-/** @throws only for a bug. */
+/** What `minimind fit --json` prints; undefined for an invalid text. @throws only for a bug. */
+export async function fitAnswer(
+  model: ExploredModel,
+  setting: ExplorerSetting,
+): Promise<Answered<FitResult> | undefined> {
+  const loaded = await describeValid(model);
+  return loaded && answered(() => fitModel(loaded, fitOptions(setting)));
+}
+
+/** What a page shows of it; undefined for an invalid text. @throws only for a bug. */
 export async function fitAnswers(
   model: ExploredModel,
   setting: ExplorerSetting,
 ): Promise<FitAnswers | undefined> {
-  let loaded: Described;
-  try {
-    loaded = await describe(model);
-  } catch (error) {
-    if (error instanceof UserError) return undefined;
-    throw error;
-  }
-  const answer = answered(() => fitModel(loaded, fitOptions(setting)));
+  const loaded = await describeValid(model);
+  if (loaded === undefined) return undefined;
+  const options = fitOptions(setting);
+  const answer = answered(
+    () => fitOn(loaded, namedHardware(options), options, { isBrief: true }).result,
+  );
   if (!('serving' in answer)) return { fit: answer, report: undefined, memory: [] };
   const argv = fitLine(model, setting).split(' ').slice(2);
   return {
@@ -148,6 +155,13 @@ export async function fitAnswers(
 
 const describe = ({ name, text }: ExploredModel): Promise<Described> =>
   describeModel(text, { file: name });
+
+/** Undefined for an invalid text. */
+const describeValid = (model: ExploredModel): Promise<Described | undefined> =>
+  describe(model).catch((error) => {
+    if (error instanceof UserError) return undefined;
+    throw error;
+  });
 
 /** The answer, or the error that the user can fix. */
 function answered<Result extends object>(compute: () => Result): Result | ErrorJson {

@@ -99,7 +99,8 @@ export function fit(
   return withNotes(result, { warnings: all, references });
 }
 
-function namedHardware({ gpu, gpus, reserveBytes }: NamedFitOptions): Cluster {
+/** Hardware by its name. @throws UserError for an unknown one. */
+export function namedHardware({ gpu, gpus, reserveBytes }: NamedFitOptions): Cluster {
   const none: Hardware = { gpus: [], machines: [] };
   if (!isProcessorName(gpu)) {
     const cluster = clusterNamed(gpu, gpus, none);

@@ -12,11 +12,11 @@ import type {
 } from '../model/modules/block-run.js';
 import type { Block, Cell, Report, TableBlock } from './kit/report.js';
 import {
+  codeLine,
   headingBlock,
   integerCell,
   leftColumn,
   noteOf,
-  paragraph,
   right,
   shapeText,
   strongCell,
@@ -56,7 +56,7 @@ export function moduleReport(run: ModuleResult): Report {
         : { text: `${block}: ${counted(checks.length, 'check')} passed`, tone: 'good' },
     blocks: [
       headingBlock('Inputs in PyTorch'),
-      ...seededLines(torch).map((text): Block => paragraph(text)),
+      ...seededLines(torch).map(codeLine),
       tensorTable(tensors),
       ...(calls ? [callTable(calls)] : []),
       ...(steps ? [stepTable(steps)] : []),
@@ -171,7 +171,7 @@ function valueBlocks({ name, role, dtype, shape, values }: NamedTensor): Block[]
   );
   return [
     headingBlock(`${name} ${shapeText(shape)} ${DTYPES[dtype]}, ${role}`),
-    ...lines.map((text): Block => paragraph(text)),
+    ...lines.map(codeLine),
     ...(rows > MOST_ROWS
       ? [noteOf(`… ${formatInteger(rows - MOST_ROWS)} more rows: ${setting('json')}`)]
       : []),

@@ -133,7 +133,7 @@ describe.skipIf(NO_BROWSER)(`pages of answers${NO_BROWSER_NOTE}`, () => {
     const html = await render(EVERY_BLOCK, 'html', { width: 80, colourLevel: 0, source });
     await withPage({ '/': html }, async ({ page, url }) => {
       await page.goto(url);
-      const table = page.locator('main > .scroll > table[data-sortable]').first();
+      const table = page.locator('main > .parts table[data-sortable]').first();
       const names = () => table.locator('tr > :first-child').allTextContents();
       const orders: string[][] = [];
       for (let click = 0; click < 3; click++) {
@@ -187,10 +187,11 @@ async function checkPage(html: string, more?: (page: Page) => Promise<void>): Pr
     await more?.(page);
     await unfold(page);
     for (const colorScheme of ['light', 'dark'] as const) {
-      for (const width of [375, 1280]) {
+      for (const width of [375, 1280, 1920]) {
         await page.emulateMedia({ colorScheme, media: 'screen' });
         await page.setViewportSize({ width, height: 800 });
         expect(await overflow(page), `${colorScheme}, ${width} px`).toBeLessThanOrEqual(0);
+        expect(await longestLine(page), `${colorScheme}, ${width} px`).toBeLessThan(LONGEST_LINE);
       }
       // Once in each scheme: colours depend on it, and structure on neither.
       expect(await violations(page), colorScheme).toEqual([]);
@@ -214,6 +215,15 @@ const unfold = (page: Page) =>
 
 const overflow = (page: Page): Promise<number> =>
   page.evaluate('document.documentElement.scrollWidth - innerWidth');
+
+/** Pixels of a line of about 130 characters, beyond which the eye misses the next one. */
+const LONGEST_LINE = 1000;
+
+/** Width of the widest text, in pixels. */
+const longestLine = (page: Page): Promise<number> =>
+  page.evaluate(
+    `Math.max(...[...document.querySelectorAll('p, dd, pre, td')].map((each) => each.clientWidth))`,
+  );
 
 /** What axe-core finds: the rule, and the first element. */
 async function violations(page: Page): Promise<string[]> {

@@ -1092,6 +1092,12 @@ describe('servers', () => {
     });
   });
 
+  it('lists name the whole line in their page', async () => {
+    const line = ['fit', SMALL, '--gpu', 'l4,a10', '--context', '512,1k', '--format', 'html'];
+    const { stdout } = await runHere(line);
+    expect(stdout).toContain(`<header><code>minimind ${line.join(' ')}</code></header>`);
+  });
+
   it('lists have a row for each combination, with the answer of each alone', async () => {
     const list = await json(SMALL, '--gpu', 'l4,a10', '--context', '512,1k', '--batch', '1,8');
     expect(list.schema).toBe('minimind/fit-list@1');

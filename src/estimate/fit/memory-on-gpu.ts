@@ -12,7 +12,7 @@ import type { WeightFormat } from './serving/weight-types.js';
 import { fitTrainingMemory } from './training/training-memory.js';
 
 /** GPU of estimates without a named one. */
-const USUAL_GPU = 'h100-80gb';
+export const USUAL_GPU = 'h100-80gb';
 
 /** Memory with the workspace of a GPU. */
 export interface MemoryOnGpu {

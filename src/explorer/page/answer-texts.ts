@@ -1,6 +1,6 @@
 /** The answers as texts, for the console of the browser: `await explorer.answers({ name, text }, { context: 8192 })`. */
 import { toJson } from '../../base/text/escape.js';
-import { fitAnswers, modelAnswers } from '../answers.js';
+import { fitAnswer, modelAnswers } from '../answers.js';
 import type { ExploredModel, ExplorerSetting } from '../explorer-state.js';
 
 /** What each command prints with its JSON format; undefined where the model is invalid. */
@@ -15,10 +15,10 @@ export async function answerTexts(
   setting: ExplorerSetting = {},
 ): Promise<AnswerTexts> {
   const { validation, profile } = await modelAnswers(model, setting);
-  const answers = await fitAnswers(model, setting);
+  const fit = await fitAnswer(model, setting);
   return {
     validate: toJson(validation),
     profile: profile && toJson(profile),
-    fit: answers && toJson(answers.fit),
+    fit: fit && toJson(fit),
   };
 }

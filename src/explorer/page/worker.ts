@@ -1,5 +1,4 @@
 /** The answers that take long, computed by the same program in a worker. */
-import { toJson } from '../../base/text/escape.js';
 import type { ErrorJson } from '../../report/kit/error-json.js';
 import type { Fact, Verdict } from '../../report/kit/report.js';
 import { bugAnswer, fitAnswers, type MemoryPoint } from '../answers.js';
@@ -14,8 +13,6 @@ export interface FitRequestMessage {
 
 /** Answers of `fit` as plain data: a report has functions, which no message carries. */
 export interface FitData {
-  /** What `minimind fit --json` prints. */
-  readonly json: string;
   /** Why there is no answer. */
   readonly error?: ErrorJson;
   /** Undefined for an error. */
@@ -54,16 +51,14 @@ async function fitData(
   const answers = await fitAnswers(model, setting);
   if (answers === undefined) return undefined;
   const { fit, report, memory } = answers;
-  const json = toJson(fit);
   const said = { verdict: report?.verdict, facts: factsOf(report) };
   if (!('serving' in fit)) {
-    return { json, error: fit, ...said, tiles: [], memory, capacity: undefined };
+    return { error: fit, ...said, tiles: [], memory, capacity: undefined };
   }
-  return { json, ...said, tiles: fitTiles(fit), memory, capacity: fit.memory.usableBytes };
+  return { ...said, tiles: fitTiles(fit), memory, capacity: fit.memory.usableBytes };
 }
 
 const failedData = (error: unknown): FitData => ({
-  json: toJson(bugAnswer(error)),
   error: bugAnswer(error),
   ...{ verdict: undefined, facts: [], tiles: [], memory: [], capacity: undefined },
 });

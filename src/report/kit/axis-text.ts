@@ -6,8 +6,11 @@ import type { PictureUnit } from './pictures.js';
 const PREFIXES = ['', 'k', 'M', 'G', 'T', 'P', 'E', 'Z', 'Y'] as const;
 const SHORT = ['', 'k', 'M', 'B', 'T'] as const;
 
-/** Up to this ratio of the largest to the smallest value, an axis has one prefix. */
-const ONE_PREFIX = 1e4;
+/** The smallest number beside a prefix: an axis with smaller ones has several prefixes. */
+const LEAST_IN_PREFIX = 0.01;
+
+/** The smallest number that is written with decimals. */
+const LEAST_DECIMAL = 0.001;
 
 /**
  * The text of each value of an axis.
@@ -30,24 +33,24 @@ export function axisText(
     );
     return (value) => `${text(value * 100)}%`;
   }
-  const hasOnePrefix = most / least <= ONE_PREFIX;
+  const hasOnePrefix = (power: number) => least / 1000 ** power >= LEAST_IN_PREFIX;
   if (unit === 'bytes' || unit === 'FLOPs') {
     const suffix = unit === 'bytes' ? 'B' : 'FLOPs';
     const whole = unit === 'bytes' ? formatBytes : formatFlops;
     const power = thousandsOf(most, PREFIXES.length);
     return (value) => {
       if (value === 0 || !Number.isFinite(value)) return String(value);
-      if (!hasOnePrefix) return whole(Math.round(value)).replace(/\.0(?=\s)/, '');
+      if (!hasOnePrefix(power)) return whole(Math.round(value)).replace(/\.0(?=\s)/, '');
       return `${plain(value / 1000 ** power, digits)} ${PREFIXES[power]}${suffix}`;
     };
   }
   // Powers of ten beside decimals would be two formats.
-  if (least < 0.01 || most >= 1e15) return (value) => exponential(value, digits);
+  if (least < LEAST_DECIMAL || most >= 1e15) return (value) => exponential(value, digits);
   // 4096 is better known than 4.1k.
   if (most < 1e4) return (value) => plain(value, digits);
   const common = thousandsOf(most, SHORT.length);
   return (value) => {
-    const power = hasOnePrefix ? common : thousandsOf(Math.abs(value), SHORT.length);
+    const power = hasOnePrefix(common) ? common : thousandsOf(Math.abs(value), SHORT.length);
     return value === 0 || !Number.isFinite(value)
       ? String(value)
       : `${plain(value / 1000 ** power, digits)}${SHORT[power]}`;
@@ -62,7 +65,7 @@ function plain(value: number, digits: number): string {
   if (!Number.isFinite(value)) return String(value);
   if (value < 0) return `−${plain(-value, digits)}`;
   if (Number.isInteger(value) && value < 1e4) return String(value);
-  return value >= 0.01 && value < 1e4
+  return value >= LEAST_DECIMAL && value < 1e4
     ? String(Number(value.toPrecision(Math.max(digits, Math.ceil(Math.log10(value))))))
     : shortNumber(value, digits);
 }

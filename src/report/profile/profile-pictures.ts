@@ -1,8 +1,10 @@
 /** Pictures of `minimind profile`: where the parameters are, and the memory of both uses. */
 import { sumOf } from '../../base/text/words.js';
+import type { FitResult } from '../../estimate/fit/fits.js';
 import type { Bounds, Figure } from '../../model/budget/figure.js';
 import type { TensorEntry } from '../../model/budget/profile-model.js';
 import type { ProfileResult } from '../command-results.js';
+import { rooflines } from '../fit/roofline.js';
 import type {
   BarsPicture,
   Picture,
@@ -11,11 +13,20 @@ import type {
   TreemapPicture,
 } from '../kit/pictures.js';
 
-/** @param tensors All tensors of the model, each once. */
+/**
+ * @param tensors All tensors of the model, each once.
+ * @param serving Serving on the GPU of the memory, where its roofline is drawn.
+ */
 export const profilePictures = (
   result: ProfileResult,
   tensors: readonly TensorEntry[],
-): Picture[] => [parameterMap(result, tensors), memoryBars(result), flopsBars(result)];
+  serving: FitResult['serving'] = null,
+): Picture[] => [
+  parameterMap(result, tensors),
+  memoryBars(result),
+  flopsBars(result),
+  ...(serving ? rooflines(serving) : []),
+];
 
 /** Names with the numbers of layers and experts left out: the same tensor of all of them is one area. */
 const patternOf = ({ name }: TensorEntry) => name.replace(/(?<=^|\.)\d+(?=\.|$)/g, '*');

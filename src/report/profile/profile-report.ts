@@ -17,6 +17,7 @@ import {
 import { counted, joined, modelName, present, sumOf } from '../../base/text/words.js';
 import type { AdapterDescription } from '../../checkpoint/adapter/adapter.js';
 import { ignoredText } from '../../checkpoint/reconcile/ignored-tensors.js';
+import type { FitResult } from '../../estimate/fit/fits.js';
 import type { CheckpointFacts } from '../../input/model-input/checkpoint-model.js';
 import type { Bounds, Figure } from '../../model/budget/figure.js';
 import type { LimitCheck, ResolvedSetting, TensorEntry } from '../../model/budget/profile-model.js';
@@ -70,11 +71,13 @@ interface Asked {
   readonly modelWords: readonly string[];
   /** Lists the tensors of the model, for a picture. */
   readonly allTensors: () => readonly TensorEntry[];
+  /** Serving on the GPU of the memory, for the roofline of a page. */
+  readonly serving?: FitResult['serving'];
 }
 
 export function profileReport(
   result: ProfileResult,
-  { explain, flat, modelWords, allTensors }: Asked,
+  { explain, flat, modelWords, allTensors, serving }: Asked,
 ): Report {
   const { layers, tensors, published, checks } = result;
   const inventory = [
@@ -100,7 +103,7 @@ export function profileReport(
       ...flopsBlocks(result),
       ...trainingBlocks(result),
     ],
-    pictures: () => profilePictures(result, tensors ?? allTensors()),
+    pictures: () => profilePictures(result, tensors ?? allTensors(), serving),
     ...(!explain && { derivations: () => explanationBlocks(sectionsOf(result)) }),
     more: explain ? [] : ['explain'],
     next: nextCommand('fit', [result.file, ...modelWords]),

@@ -1,5 +1,6 @@
 /** A report as a page: the answer, its pictures, its tables, and folded what `--details` and `--explain` add. */
 import { setting } from '../../base/text/setting.js';
+import type { Picture } from '../kit/pictures.js';
 import type {
   Block,
   FactsBlock,
@@ -42,9 +43,8 @@ function contentOf(report: Report, source: ReportSource, isOpen: boolean): Child
   const end = first < 0 ? blocks.length : first;
   return fragment(
     heading(verdict ?? { text: source.command }),
-    blocksMarkup(blocks.slice(0, end), 2),
-    main && figure(main),
-    blocksMarkup(blocks.slice(end), 2),
+    introduction(blocks.slice(0, end), main),
+    partsMarkup(blocks.slice(end), 2),
     others.length > 0 && [
       element('h2', {}, others.length === 1 ? 'Another picture' : 'More pictures'),
       element('div', { class: 'pictures' }, others.map(figure)),
@@ -60,6 +60,13 @@ function contentOf(report: Report, source: ReportSource, isOpen: boolean): Child
       ),
     moreParagraph(report),
   );
+}
+
+/** The facts, and on a wide screen the main picture at their side. */
+function introduction(facts: readonly Block[], main: Picture | undefined): Child {
+  const markup = blocksMarkup(facts, 2);
+  if (main === undefined || facts.length === 0) return [markup, main && figure(main)];
+  return element('div', { class: 'introduction' }, element('div', {}, markup), figure(main));
 }
 
 /** Marks of a verdict. */
@@ -81,7 +88,7 @@ function folded(title: string, blocks: readonly Block[], isOpen: boolean): Child
     'details',
     { open: isOpen },
     element('summary', {}, element('h2', {}, title)),
-    blocksMarkup(blocks, 3),
+    partsMarkup(blocks, 3),
   );
 }
 
@@ -94,6 +101,22 @@ function moreParagraph({ more = [], derivations }: Report): Child {
     element('code', {}, setting(name)),
   ]);
   return element('p', { class: 'dim' }, 'More with ', names);
+}
+
+/**
+ * A part for each heading, and one for the blocks before the first. On a wide screen, narrow parts are side by side.
+ * @param level Level of the headings.
+ */
+function partsMarkup(blocks: readonly Block[], level: 2 | 3): Child {
+  const starts = blocks.flatMap(({ kind }, index) =>
+    index === 0 || kind === 'heading' ? [index] : [],
+  );
+  const parts = starts.map((start, index) => blocks.slice(start, starts[index + 1]));
+  return element(
+    'div',
+    { class: 'parts' },
+    parts.map((part) => element('div', {}, blocksMarkup(part, level))),
+  );
 }
 
 /** @param level Level of the headings. */

@@ -11,7 +11,7 @@ import {
 import { evaluationOf } from '../../../src/language/evaluation/evaluate-models.js';
 import { routerLoad } from '../../../src/language/evaluation/expert-load.js';
 import { Windows } from '../../../src/language/evaluation/windows.js';
-import { expertFacts, expertMap } from '../../../src/report/expert-load.js';
+import { expertFacts, expertMap } from '../../../src/report/evaluate/expert-load.js';
 
 const SILENT = {
   bytes: () => ({ add: () => {}, end: () => {} }),

@@ -67,6 +67,16 @@ describe('a page', () => {
     ]);
   });
 
+  it('has the main picture at the side of the facts, and a part for each heading', async () => {
+    const { elements } = parsedElements(await page(EVERY_BLOCK));
+    const textOf = (name: string) =>
+      elements.filter(({ attributes }) => attributes.class === name).map(({ text }) => text);
+    expect(textOf('introduction')).toEqual([expect.stringMatching(/^nametextnotecode\s+bars/)]);
+    const [blocks, details] = textOf('parts');
+    expect(blocks).toMatch(/^heading.*total/s);
+    expect(details).toMatch(/^more.*plot.*cell/s);
+  });
+
   it('keeps totals out of sorting, and gives numbers their exact values', async () => {
     const html = await page(EVERY_BLOCK);
     expect(html).toMatch(/<tfoot><tr><th scope="row"[^>]*>total<\/th>/);

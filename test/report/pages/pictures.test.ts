@@ -61,17 +61,19 @@ it.each([
   expect(valueText(value, unit)).toBe(text);
 });
 
-it('leaves needless decimals out of ticks', () => {});
-
 it.each([
   [[0, 5e8, 1e9, 1.5e9], 'bytes', ['0', '0.5 GB', '1 GB', '1.5 GB']],
   [[1e3, 1e6, 1e9], 'bytes', ['1 kB', '1 MB', '1 GB']],
   [[0, 0.25, 0.5], 'share', ['0%', '25%', '50%']],
-  [[0.00001, 0.001, 0.1], 'share', ['1e-3%', '1e-1%', '1e1%']],
+  [[0.00001, 0.001, 0.1], 'share', ['0.001%', '0.1%', '10%']],
+  [[0.000001, 0.1], 'share', ['1e-4%', '1e1%']],
   [[0, 5000, 10_000, 15_000], undefined, ['0', '5k', '10k', '15k']],
   [[256, 1024, 4096], 'count', ['256', '1024', '4096']],
   [[1, 1000, 1e6, 1e9], 'count', ['1', '1k', '1M', '1B']],
-  [[0.001, 0.01, 1], undefined, ['1e-3', '1e-2', '1e0']],
+  [[100, 10_000, 1e6], undefined, ['100', '10k', '1M']],
+  [[20e6, 1e9], 'bytes', ['0.02 GB', '1 GB']],
+  [[0.001, 0.01, 1, 1000], undefined, ['0.001', '0.01', '1', '1000']],
+  [[0.0006, 0.006], undefined, ['6e-4', '6e-3']],
   [[-2, 0, 2.5], undefined, ['−2', '0', '2.5']],
   [[0], 'bytes', ['0']],
 ] as const)('writes the values of an axis in one format: %j in %s', (values, unit, texts) => {

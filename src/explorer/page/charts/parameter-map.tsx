@@ -17,5 +17,14 @@ export function ParameterMap({ report }: { readonly report: Report }) {
     return () => clearTimeout(timer);
   }, [report]);
   // Every name in it is escaped where it is made.
-  return <div class="map" dangerouslySetInnerHTML={{ __html: drawn }} />;
+  return (
+    // A phone scrolls the map, also with the keyboard: its names would be too small to read.
+    <section
+      class="map"
+      aria-label="Map of the parameters"
+      // biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls has to take the focus.
+      tabIndex={0}
+      dangerouslySetInnerHTML={{ __html: drawn }}
+    />
+  );
 }

@@ -2,6 +2,7 @@
 import { useState } from 'preact/hooks';
 import { toJson } from '../../../base/text/escape.js';
 import { groupBy } from '../../../base/text/words.js';
+import { bugAnswer, fitAnswer } from '../../answers.js';
 import type { ExploredModel } from '../../explorer-state.js';
 import { editedModel, fileName, withModel, withOnly, withSecond } from '../../explorer-state.js';
 import { linkFragment } from '../../link.js';
@@ -27,6 +28,11 @@ export function Toolbar({ control, presets }: Properties) {
     const url = new URL(location.href);
     url.hash = await linkFragment(state);
     setSaid((await copyText(url.href)) ? 'Link copied' : 'The link is in the address bar');
+  };
+  // The whole answer takes longer than what the page shows of it.
+  const saveFit = async () => {
+    const answer = await fitAnswer(model, state.setting).catch(bugAnswer);
+    if (answer) saveFile(`${base}.fit.json`, toJson(answer));
   };
   return (
     <header class="toolbar">
@@ -72,11 +78,7 @@ export function Toolbar({ control, presets }: Properties) {
             >
               Profile (JSON)
             </button>
-            <button
-              type="button"
-              disabled={fit === undefined}
-              onClick={() => fit && saveFile(`${base}.fit.json`, fit.json)}
-            >
+            <button type="button" disabled={fit === undefined} onClick={saveFit}>
               Fit (JSON)
             </button>
           </div>

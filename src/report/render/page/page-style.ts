@@ -14,7 +14,7 @@ export const PAGE_STYLE = `
   }
 }
 * { box-sizing: border-box; }
-body { margin: 0 auto; padding: 1.5rem clamp(1rem, 4vw, 3rem) 3rem; max-width: 80rem;
+body { margin: 0 auto; padding: 1.5rem clamp(1rem, 4vw, 3rem) 3rem; max-width: 110rem;
   background: var(--ground); color: var(--ink);
   font: 1rem/1.5 system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", sans-serif; overflow-wrap: anywhere; }
 code, pre { font-family: ui-monospace, "SF Mono", Menlo, Consolas, "DejaVu Sans Mono", monospace; font-size: .9em; }
@@ -27,7 +27,7 @@ p { margin: .5rem 0; max-width: 50rem; }
 pre { margin: .5rem 0; padding: .6rem .8rem; background: var(--raised); border-radius: .4rem;
   white-space: pre-wrap; max-width: 60rem; }
 dl { display: grid; grid-template-columns: minmax(6rem, max-content) 1fr; gap: .3rem 1.5rem; margin: 1rem 0; }
-dt { color: var(--dim); } dd { margin: 0; }
+dt { color: var(--dim); } dd { margin: 0; max-width: 50rem; }
 .scroll { overflow-x: auto; margin: .75rem 0; max-width: 100%; }
 .scroll:focus-visible, summary:focus-visible, button:focus-visible { outline: 2px solid var(--link); outline-offset: 2px; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: .925rem; overflow-wrap: normal; }
@@ -48,7 +48,7 @@ summary { cursor: pointer; color: var(--link); width: fit-content; }
 summary :is(h2, h3) { display: inline; margin: 0; }
 figure { margin: 1.5rem 0; }
 figcaption { font-weight: 600; }
-figure svg { display: block; width: 100%; min-width: 34rem; max-width: 60rem; height: auto; }
+figure svg { display: block; width: 100%; min-width: 34rem; max-width: 52rem; height: auto; }
 .pictures { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 34rem), 1fr)); gap: 0 2rem; }
 .pictures figure { margin: .75rem 0; min-width: 0; }
 figure details { border: 0; margin: .25rem 0; padding: 0; font-size: .925rem; }
@@ -61,12 +61,26 @@ figure details { border: 0; margin: .25rem 0; padding: 0; font-size: .925rem; }
 .hue1 { color: var(--hue1); } .hue2 { color: var(--hue2); } .hue3 { color: var(--hue3); }
 .hue4 { color: var(--hue4); } .hue5 { color: var(--hue5); }
 .bar { color: var(--hue1); vertical-align: middle; }
+@media (min-width: 90rem) {
+  .introduction, .parts { display: flex; flex-wrap: wrap; gap: 0 3rem; }
+  :is(.introduction, .parts) > * { min-width: 0; max-width: 100%; }
+  .introduction > figure { flex: 1 1 42.5rem; margin-top: 0; }
+}
+@media (max-width: 60rem) {
+  .scroll { background:
+    linear-gradient(90deg, var(--ground) 40%, transparent) 0 0 / 2rem 100% local no-repeat,
+    linear-gradient(270deg, var(--ground) 40%, transparent) 100% 0 / 2rem 100% local no-repeat,
+    linear-gradient(90deg, var(--line), transparent) 0 0 / .75rem 100% scroll no-repeat,
+    linear-gradient(270deg, var(--line), transparent) 100% 0 / .75rem 100% scroll no-repeat; }
+}
 @media (max-width: 30rem) {
   dl { grid-template-columns: 1fr; gap: 0; } dd { margin-bottom: .5rem; }
 }
 @media print {
-  body { max-width: none; padding: 0; font-size: 10pt; }
-  .scroll { overflow: visible; } th button::after { content: none; }
+  :root { font-size: 10pt; }
+  body { max-width: none; padding: 0; }
+  details:not([open]) { display: none; }
+  .scroll { overflow: visible; background: none; } th button::after { content: none; }
   figure, tr { break-inside: avoid; } h2, h3 { break-after: avoid; }
   figure svg { min-width: 0; max-width: 100%; }
 }

@@ -22,7 +22,7 @@ const MOST_TICKS = 6;
 const LEVEL_DASH = '3 4';
 
 /** Widest part of the names. */
-const LABELS = WIDTH * 0.36;
+const LABELS = WIDTH * 0.44;
 
 export function drawBars({ bars, levels, unit }: BarsPicture): Drawing {
   const scale = linearScale(

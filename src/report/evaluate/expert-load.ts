@@ -1,10 +1,10 @@
 /** How evenly the experts of a mixture are used, as evaluated on a text. */
-import { formatInteger, significant } from '../base/text/units.js';
-import { counted, sumOf } from '../base/text/words.js';
-import type { RouterLoad } from '../language/evaluation/expert-load.js';
-import type { HeatMapPicture } from './kit/pictures.js';
-import type { Block, Fact } from './kit/report.js';
-import { headingBlock, integerCell, leftColumn, right, tableOf, valueCell } from './kit/report.js';
+import { formatInteger, significant } from '../../base/text/units.js';
+import { counted, sumOf } from '../../base/text/words.js';
+import type { RouterLoad } from '../../language/evaluation/expert-load.js';
+import type { HeatMapPicture } from '../kit/pictures.js';
+import type { Block, Fact } from '../kit/report.js';
+import { headingBlock, integerCell, leftColumn, right, tableOf, valueCell } from '../kit/report.js';
 
 interface WithExperts {
   readonly experts: readonly RouterLoad[] | null;

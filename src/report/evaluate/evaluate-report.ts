@@ -6,15 +6,15 @@ import {
   percentText,
   significant,
   weightFormText,
-} from '../base/text/units.js';
-import { counted, modelName, present, shortened } from '../base/text/words.js';
-import type { EvaluatedModel, EvaluationResult } from '../language/evaluation/evaluate-files.js';
-import type { Estimate } from '../language/evaluation/token-scores.js';
-import { engineText } from './doctor-report.js';
+} from '../../base/text/units.js';
+import { counted, modelName, present, shortened } from '../../base/text/words.js';
+import type { EvaluatedModel, EvaluationResult } from '../../language/evaluation/evaluate-files.js';
+import type { Estimate } from '../../language/evaluation/token-scores.js';
+import { engineText } from '../doctor-report.js';
+import type { BarsPicture, LinePlotBlock } from '../kit/pictures.js';
+import type { Cell, Fact, Report, TableBlock, Verdict } from '../kit/report.js';
+import { headingBlock, integerCell, leftColumn, right, tableOf, valueCell } from '../kit/report.js';
 import { expertFacts, expertMap, expertTable } from './expert-load.js';
-import type { BarsPicture, LinePlotBlock } from './kit/pictures.js';
-import type { Cell, Fact, Report, TableBlock, Verdict } from './kit/report.js';
-import { headingBlock, integerCell, leftColumn, right, tableOf, valueCell } from './kit/report.js';
 
 export function evaluateReport(result: EvaluationResult): Report {
   const { divergence, worstLines } = result;
