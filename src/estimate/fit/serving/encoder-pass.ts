@@ -53,7 +53,7 @@ export function encoderPass(model: LanguageModel, setting: ServingFitSetting): E
   }
   const alone = { ...setting, tensorParallel: 1 };
   const served = servedModel(model, alone);
-  const memoryAt = servingMemoryOf(served, cluster.gpu, 'pass');
+  const memoryAt = servingMemoryOf(served, cluster.gpu);
   const { weights, workspace, total } = memoryAt(batch, context);
   const capacity = capacityOf(cluster.gpu);
   const most = largest(
