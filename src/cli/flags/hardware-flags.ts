@@ -14,6 +14,7 @@ import type { MachineProfile } from '../../estimate/hardware/machine-profile.js'
 import { gpuOfProfile } from '../../estimate/hardware/machine-profile.js';
 import { withKnownHardware } from '../../estimate/hardware/machines.js';
 import { isProcessorName, PROCESSOR } from '../../estimate/hardware/system-memory.js';
+import { LARGEST_CLUSTER } from '../../model/architecture/training-section.js';
 import { progressDisplay } from '../progress.js';
 import type { ParsedFlags } from './flags.js';
 import { COMPUTES, device, engine, threads } from './flags.js';
@@ -192,13 +193,10 @@ async function cardsHere(say: (choice: string) => void): Promise<SelectedHardwar
   return detected.cluster;
 }
 
-/** Maximum GPUs: more than any machine has, and few enough for exact counts of tokens. */
-const MOST_GPUS = 1_000_000;
-
-/** @throws UserError beyond `MOST_GPUS`. */
+/** @throws UserError beyond `LARGEST_CLUSTER`. */
 function gpuCount(gpus: number): number {
-  if (gpus <= MOST_GPUS) return gpus;
-  const [most, found] = [formatInteger(MOST_GPUS), formatInteger(gpus)];
+  if (gpus <= LARGEST_CLUSTER) return gpus;
+  const [most, found] = [formatInteger(LARGEST_CLUSTER), formatInteger(gpus)];
   throw usageError(
     `--gpus: expected at most ${most} GPUs, found ${found}`,
     'write it as in --gpus 8',
