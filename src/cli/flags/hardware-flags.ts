@@ -92,6 +92,7 @@ interface SharingFlags {
   readonly 'pipeline-parallel'?: number | undefined;
   readonly 'dp-attention'?: number | undefined;
   readonly 'expert-parallel'?: number | 'all' | undefined;
+  readonly 'prefill-gpus'?: number | undefined;
 }
 
 export type HardwareFlags = ParsedFlags<typeof hardwareFlags> &
@@ -161,7 +162,9 @@ async function selectedHardware(
     // The programs that serve count so: --tensor-parallel-size 2 takes two GPUs.
     if (gpus === undefined && cluster.gpus === 1 && shared > 1) {
       const counted = clusterNamed(name, gpuCount(shared), own);
-      say(`${formatInteger(shared)} GPUs share the model, so --gpus ${shared}`);
+      const how =
+        flags['prefill-gpus'] === undefined ? 'share the model' : 'read prompts or decode';
+      say(`${formatInteger(shared)} GPUs ${how}, so --gpus ${shared}`);
       return counted;
     }
     return { ...cluster, gpus: gpuCount(cluster.gpus) };
@@ -177,11 +180,12 @@ async function selectedHardware(
   return { gpu, gpus: gpuCount(gpus ?? 1), network: null };
 }
 
-/** GPUs of a replica by the flags. */
+/** GPUs of a replica by the flags, with those that only read prompts. */
 function sharingGpus(flags: SharingFlags): number {
   const { 'tensor-parallel': tensor = 1, 'dp-attention': groups = 1 } = flags;
   const { 'pipeline-parallel': stages = 1, 'expert-parallel': experts } = flags;
-  return Math.max(tensor * groups, typeof experts === 'number' ? experts : 1) * stages;
+  const replica = Math.max(tensor * groups, typeof experts === 'number' ? experts : 1) * stages;
+  return replica + (flags['prefill-gpus'] ?? 0);
 }
 
 /** The cards of this machine. @throws UserError when the table knows none. */

@@ -118,6 +118,7 @@ const OF_DECODING = [
   ...['users', 'promptTokens', 'outputTokens', 'outputMix', 'tokenSeconds', 'prefillSeconds'],
   ...['requestsPerSecond', 'p95Seconds', 'minTokensPerSecond', 'calibrate', 'runtime', 'eager'],
   ...['chunkedPrefill', 'batching', 'prefixCache', 'draft', 'acceptance', 'draftTokens'],
+  'prefillGpus',
 ] as const;
 
 /** Options that an encoder alone does not have, either. */
