@@ -1,7 +1,5 @@
 /** How the config of a program is read and written: one table of keys for both. */
-import { formatInteger } from '../../base/text/units.js';
 import type { ConfigDocument } from '../../config/document.js';
-import { LARGEST_CLUSTER } from '../../model/architecture/training-section.js';
 import type { RunField, TrainingRun } from './training-run.js';
 
 /** Settings that a value means; undefined for a value that is not understood. */
@@ -84,15 +82,9 @@ export const count = (key: string, field: FieldOf<number>, left: LeftValues = {}
     const number = numberOf(value);
     if (number === undefined) return undefined;
     if (Object.hasOwn(left, number)) return {};
-    const most = field === 'gpus' ? LARGEST_CLUSTER : Number.MAX_SAFE_INTEGER;
-    return Number.isInteger(number) && number > 0 && number <= most
-      ? { [field]: number }
-      : undefined;
+    return Number.isSafeInteger(number) && number > 0 ? { [field]: number } : undefined;
   },
-  expected:
-    field === 'gpus'
-      ? `an integer from 1 to ${formatInteger(LARGEST_CLUSTER)}`
-      : 'an integer of at least 1',
+  expected: 'an integer of at least 1',
   write: (run) => run[field],
 });
 
