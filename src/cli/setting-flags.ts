@@ -129,6 +129,7 @@ export const SETTING_FLAGS = {
   pipelineParallel: 'pipeline-parallel',
   plan: 'plan',
   precision: 'precision',
+  prefillGpus: 'prefill-gpus',
   prefillSeconds: 'prefill-time',
   prefixCache: 'prefix-cache',
   pricePerHour: 'price',

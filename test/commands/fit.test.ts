@@ -48,6 +48,7 @@ const FLAGS: FitFlags = {
   'expert-tensor-parallel': undefined,
   'context-parallel': undefined,
   'dp-attention': undefined,
+  'prefill-gpus': undefined,
   'micro-batch': undefined,
   precision: undefined,
   optimizer: 'adamw',

@@ -225,6 +225,7 @@ describe('a training config in fit, train-plan and validate', () => {
       expect(exit).toBe(2);
       expect(message).toContain('names no model');
       expect(JSON.stringify([suggestion, problems])).toContain('--training-config');
+      expect(problems[0]).toMatchObject({ file: `${FILES}/${file}`, line: expect.any(Number) });
     }
     const { training } = await json(
       ...['fit', 'llama-3.1-8b', '--training-config', `${FILES}/accelerate.yaml`, '--gpu', 'h100'],

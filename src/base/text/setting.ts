@@ -132,6 +132,7 @@ export const SETTINGS = {
   pipelineParallel: 'GPUs that hold consecutive layers',
   plan: 'file of a plan in parts',
   precision: 'number format of a training',
+  prefillGpus: 'GPUs that only read prompts',
   prefillSeconds: 'measured time of a prompt',
   prefixCache: 'share of a prompt in a prefix cache',
   pricePerHour: 'price of a GPU for an hour',

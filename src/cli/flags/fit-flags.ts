@@ -271,6 +271,11 @@ export const fitFlags = {
     description:
       'groups of GPUs that each have a copy of the attention and sequences of their own, and share the experts, as in 8 [default: 1]',
   }),
+  'prefill-gpus': count({
+    ...SERVING,
+    description:
+      'GPUs of those of --gpus that only read prompts, and send the caches to the others (disaggregated prefill)',
+  }),
   'draft-tokens': count({
     ...SERVING,
     description: `tokens that are drafted for a step [default: ${USUAL_DRAFT}]`,
@@ -359,4 +364,5 @@ const servingOptions = (flags: FitFlags) => ({
   acceptance: flags.acceptance,
   dataParallelAttention: flags['dp-attention'],
   draftTokens: flags['draft-tokens'],
+  prefillGpus: flags['prefill-gpus'],
 });

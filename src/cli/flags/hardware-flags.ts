@@ -14,6 +14,7 @@ import type { MachineProfile } from '../../estimate/hardware/machine-profile.js'
 import { gpuOfProfile } from '../../estimate/hardware/machine-profile.js';
 import { withKnownHardware } from '../../estimate/hardware/machines.js';
 import { isProcessorName, PROCESSOR } from '../../estimate/hardware/system-memory.js';
+import { LARGEST_CLUSTER } from '../../model/architecture/training-section.js';
 import { progressDisplay } from '../progress.js';
 import type { ParsedFlags } from './flags.js';
 import { COMPUTES, device, engine, threads } from './flags.js';
@@ -91,6 +92,7 @@ interface SharingFlags {
   readonly 'pipeline-parallel'?: number | undefined;
   readonly 'dp-attention'?: number | undefined;
   readonly 'expert-parallel'?: number | 'all' | undefined;
+  readonly 'prefill-gpus'?: number | undefined;
 }
 
 export type HardwareFlags = ParsedFlags<typeof hardwareFlags> &
@@ -160,7 +162,9 @@ async function selectedHardware(
     // The programs that serve count so: --tensor-parallel-size 2 takes two GPUs.
     if (gpus === undefined && cluster.gpus === 1 && shared > 1) {
       const counted = clusterNamed(name, gpuCount(shared), own);
-      say(`${formatInteger(shared)} GPUs share the model, so --gpus ${shared}`);
+      const how =
+        flags['prefill-gpus'] === undefined ? 'share the model' : 'read prompts or decode';
+      say(`${formatInteger(shared)} GPUs ${how}, so --gpus ${shared}`);
       return counted;
     }
     return { ...cluster, gpus: gpuCount(cluster.gpus) };
@@ -176,11 +180,12 @@ async function selectedHardware(
   return { gpu, gpus: gpuCount(gpus ?? 1), network: null };
 }
 
-/** GPUs of a replica by the flags. */
+/** GPUs of a replica by the flags, with those that only read prompts. */
 function sharingGpus(flags: SharingFlags): number {
   const { 'tensor-parallel': tensor = 1, 'dp-attention': groups = 1 } = flags;
   const { 'pipeline-parallel': stages = 1, 'expert-parallel': experts } = flags;
-  return Math.max(tensor * groups, typeof experts === 'number' ? experts : 1) * stages;
+  const replica = Math.max(tensor * groups, typeof experts === 'number' ? experts : 1) * stages;
+  return replica + (flags['prefill-gpus'] ?? 0);
 }
 
 /** The cards of this machine. @throws UserError when the table knows none. */
@@ -192,13 +197,10 @@ async function cardsHere(say: (choice: string) => void): Promise<SelectedHardwar
   return detected.cluster;
 }
 
-/** Maximum GPUs: more than any machine has, and few enough for exact counts of tokens. */
-const MOST_GPUS = 1_000_000;
-
-/** @throws UserError beyond `MOST_GPUS`. */
+/** @throws UserError beyond `LARGEST_CLUSTER`. */
 function gpuCount(gpus: number): number {
-  if (gpus <= MOST_GPUS) return gpus;
-  const [most, found] = [formatInteger(MOST_GPUS), formatInteger(gpus)];
+  if (gpus <= LARGEST_CLUSTER) return gpus;
+  const [most, found] = [formatInteger(LARGEST_CLUSTER), formatInteger(gpus)];
   throw usageError(
     `--gpus: expected at most ${most} GPUs, found ${found}`,
     'write it as in --gpus 8',

@@ -1,6 +1,6 @@
 /** Base class of commands that also read the config of a training of another program: `fit`, `train-plan`. */
 import type * as Interfaces from '@oclif/core/interfaces';
-import { usageError } from '../../base/errors.js';
+import { UserError, usageError } from '../../base/errors.js';
 import type { EmitName, Emitted } from '../../estimate/emit/emitted.js';
 import type { TrainingSettings } from '../../estimate/training/training-settings.js';
 import type { TrainingConfigAnswer } from '../../input/training-config/training-answer.js';
@@ -112,11 +112,14 @@ export abstract class TrainingCommand extends BaseCommand {
     throw locatedError(error, config, added);
   }
 
-  #withoutModel({ file, program }: TrainingConfig): Error {
-    return usageError(
-      `${file} names no model: it is a config of ${program.title}`,
-      `write minimind ${this.id} MODEL --training-config ${file}`,
-    );
+  /** The place is that of the first key: a model can be named by one of several keys, beside any other. */
+  #withoutModel({ file, program, placeOf, values }: TrainingConfig): Error {
+    const message = `${file} names no model: it is a config of ${program.title}`;
+    const suggestion = `write minimind ${this.id} MODEL --training-config ${file}`;
+    const [{ field } = { field: 'model' as const }] = values;
+    const { path: _, ...place } = placeOf(field);
+    const problem = { severity: 'error', ...place, message, suggestion } as const;
+    return new UserError('usage', message, { problems: [problem] });
   }
 
   /** Parses the line with the settings of its config, and prints what was read of that. */

@@ -42,6 +42,7 @@ export function emitServing(
     serving.setting.draft !== undefined &&
       `speculative decoding with ${serving.setting.draft.name}: its flags differ between versions`,
     replicasOf(serving) > 1 &&
+      serving.setting.prefillGpus === undefined &&
       `${replicasOf(serving)} replicas: start one server on the GPUs of each`,
   ]);
   const all = [...without, ...common];
@@ -107,7 +108,23 @@ const axesWithout = ({ setting }: Serving): (string | false)[] => [
     `${setting.dataParallelAttention} copies of the attention`,
   (setting.expertParallel ?? 1) > 1 && `experts on ${setting.expertParallel} GPUs`,
   (setting.contextParallel ?? 1) > 1 && `caches in ${setting.contextParallel} parts`,
+  setting.prefillGpus !== undefined && `${setting.prefillGpus} GPUs that only read prompts`,
 ];
+
+/** Notes on servers that only read prompts, beside the written one, which decodes. */
+function prefillNotes(serving: Serving, changed: string, router: string): readonly string[] {
+  const { prefillGpus } = serving.setting;
+  if (prefillGpus === undefined) return [];
+  const readers = Math.floor(prefillGpus / gpusOfReplica(serving.setting));
+  return [
+    `start ${replicasOf(serving)} of these to decode, and ${readers} to read prompts with ${changed}; each on GPUs of its own`,
+    `clients ask ${router}`,
+  ];
+}
+
+/** Connector of caches in vLLM (vllm-project/vllm, docs/features/nixl_connector_usage.md). */
+const connector = (role: 'kv_producer' | 'kv_consumer'): string =>
+  JSON.stringify({ kv_connector: 'NixlConnector', kv_role: role });
 
 /** Types of weights that vLLM and SGLang make of 16 bits when they load a model. */
 const ONLINE: Readonly<Record<string, string>> = { f8: 'fp8' };
@@ -177,7 +194,7 @@ const placesNote = ({ places }: Serving): string | false =>
     : `${places.gpuLayers} of ${places.layers} layers on the GPUs, ${places.cpuExperts} layers with experts in system memory`);
 
 function vllm(serving: Serving, model: EmittedModel): ServerCommand {
-  const { context, tensorParallel, runtime } = serving.setting;
+  const { context, tensorParallel, runtime, prefillGpus } = serving.setting;
   const { dataParallelAttention = 1, expertParallel = 1 } = serving.setting;
   const { pipelineParallel = 1, contextParallel = 1 } = serving.setting;
   const { flags, without } = typesOf(serving, 'vllm');
@@ -198,9 +215,15 @@ function vllm(serving: Serving, model: EmittedModel): ServerCommand {
       ...(runtime?.isMemoryChosen ? [['gpu-memory-utilization', String(runtime.memoryShare)]] : []),
       ...flags,
       ...(runtime?.launching === 'eager' && runtime.name === 'vllm' ? [['enforce-eager']] : []),
+      ...(prefillGpus === undefined ? [] : [['kv-transfer-config', connector('kv_consumer')]]),
     ],
     notes: present([
       model.note,
+      ...prefillNotes(
+        serving,
+        words(['kv-transfer-config', `'${connector('kv_producer')}'`]),
+        'a proxy, as tests/v1/kv_connector/nixl_integration/toy_proxy_server.py of vLLM',
+      ),
       ...machineNotes(serving, ({ each, count }) =>
         // vllm-project/vllm, docs/serving/data_parallel_deployment.md, parallelism_scaling.md
         dataParallelAttention > 1
@@ -223,7 +246,7 @@ const words = (...flags: readonly (readonly [name: string, value?: string | numb
   flags.map(([name, ...value]) => [asFlag(name), ...value].join(' ')).join(' ');
 
 function sglang(serving: Serving, model: EmittedModel): ServerCommand {
-  const { context, tensorParallel, runtime } = serving.setting;
+  const { context, tensorParallel, runtime, prefillGpus } = serving.setting;
   const { dataParallelAttention = 1, expertParallel = 1 } = serving.setting;
   const { pipelineParallel = 1, contextParallel = 1 } = serving.setting;
   const { flags, without } = typesOf(serving, 'sglang');
@@ -254,9 +277,16 @@ function sglang(serving: Serving, model: EmittedModel): ServerCommand {
         : []),
       ...(runtime?.isMemoryChosen ? [['mem-fraction-static', String(runtime.memoryShare)]] : []),
       ...flags,
+      // sgl-project/sglang, docs/advanced_features/pd_disaggregation.md
+      ...(prefillGpus === undefined ? [] : [['disaggregation-mode', 'decode']]),
     ],
     notes: present([
       model.note,
+      ...prefillNotes(
+        serving,
+        words(['disaggregation-mode', 'prefill']),
+        'python -m sglang_router.launch_router with --pd-disaggregation, --prefill URL and --decode URL',
+      ),
       ...machineNotes(
         serving,
         ({ count }) =>

@@ -112,6 +112,8 @@ export interface FitServingOptions {
   readonly dataParallelAttention?: number | undefined;
   /** Tokens that are drafted for a step. Default: 5. */
   readonly draftTokens?: number | undefined;
+  /** GPUs of those of the cluster that only read prompts. Default: those that decode read them. */
+  readonly prefillGpus?: number | undefined;
 }
 
 /** Parts of serving that can be in system memory. */
@@ -214,6 +216,7 @@ export const SERVING_OPTIONS = Object.keys({
   acceptance: true,
   dataParallelAttention: true,
   draftTokens: true,
+  prefillGpus: true,
 } satisfies Record<keyof FitServingOptions, true>) as (keyof FitServingOptions)[];
 
 /** Names of the options of system memory. */

@@ -148,7 +148,7 @@ function servingSettingOf(
   refuseGroups(options, dtype);
   const axes = servingAxesOf(options, model, cluster);
   const server = serverSettings(options, cluster, dtype);
-  requireAxesOfRuntime(server.runtime.name, axes);
+  requireAxesOfRuntime(server.runtime.name, { ...axes, prefillGpus: options.prefillGpus });
   return {
     contextOrigin: both !== undefined && options.context === undefined ? 'flag' : origins.context,
     setting: {
@@ -176,6 +176,7 @@ function servingSettingOf(
       measured: measuredOf(options),
       ...axes,
       ...server,
+      ...(options.prefillGpus !== undefined && { prefillGpus: options.prefillGpus }),
     },
   };
 }
@@ -305,7 +306,14 @@ const OF_HARDWARE = [
   ...['gpus', 'tensorParallel', 'pipelineParallel', 'sequenceParallel', 'zero'],
   ...['dataParallelAttention', 'expertParallel', 'contextParallel', 'expertTensorParallel'],
   ...['globalBatchTokens', 'accumulation', 'trainTokens', 'mfu', 'pricePerHour', 'promptTokens'],
-  ...['outputTokens', 'outputMix', 'tokenSeconds', 'prefillSeconds', 'requestsPerSecond'],
+  ...[
+    'outputTokens',
+    'prefillGpus',
+    'outputMix',
+    'tokenSeconds',
+    'prefillSeconds',
+    'requestsPerSecond',
+  ],
   ...PLACES_OPTIONS,
   ...['minTokensPerSecond', 'calibrate', 'runtime', 'eager', 'gpuMemoryUtilization'],
   ...['chunkedPrefill', 'batching', 'prefixCache', 'draft', 'check', 'explain', 'emit'],
@@ -368,6 +376,7 @@ export function refuseContradictions(options: FitOptions, gpu?: string): void {
   refuseForeign(options);
   refuseLonePrice(options);
   refuseOffload(options);
+  refuseBatchingApart(options);
   if (purposeOf(options) !== 'serving' && trainingOffload(options) === undefined) {
     refusePlacesOfTraining(options, gpu);
   }
@@ -398,6 +407,18 @@ function refuseOffload(options: FitOptions): void {
   );
   if (other === undefined) return;
   throw usageError(`${setting(other)} applies to serving`, 'leave it out');
+}
+
+/** @throws UserError for steps with prompts and answers where other GPUs read the prompts. */
+function refuseBatchingApart(options: FitOptions): void {
+  const name = (['batching', 'chunkedPrefill'] as const).find(
+    (each) => options[each] !== undefined,
+  );
+  if (options.prefillGpus === undefined || name === undefined) return;
+  throw usageError(
+    `${setting(name)} does not apply to ${setting('prefillGpus')}: those GPUs read the prompts`,
+    'leave one of them out',
+  );
 }
 
 /** The system memory that the user named; undefined without one. */
@@ -494,7 +515,7 @@ function answerable(model: LanguageModel, options: FitOptions, request: FitReque
   if (training === null || serving === null || !isSpreadChosen(options)) return request;
   const ofTraining = refusalOf(() => parallelismOf(model, training.setting));
   const ofServing = refusalOf(() => {
-    requireGpus(serving.setting, serving.setting.cluster);
+    requireGpus(serving.setting);
     requireAxes(model, serving.setting);
   });
   const refused = ofTraining ?? ofServing;

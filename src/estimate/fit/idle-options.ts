@@ -7,6 +7,7 @@ import type { LanguageModel } from '../../model/architecture/layer.js';
 import type { Cluster } from '../hardware/gpu.js';
 import type { FitOptions } from './fit-options.js';
 import { parallelismOf } from './parallelism/parallelism.js';
+import { idleGpusOf } from './serving/placed-serving.js';
 import { axesOfReplica, gpusOfReplica } from './serving/serving-axes.js';
 import type { ServingFitSetting } from './serving/serving-work.js';
 import type { TrainingFitSetting } from './training/training-setting.js';
@@ -68,7 +69,7 @@ export function mixedTraining({ gpu, gpus, cards }: Cluster): string | undefined
 export function idleGpus(setting: ServingFitSetting, file: string): Problem[] {
   const { gpus } = setting.cluster;
   const each = gpusOfReplica(setting);
-  const idle = gpus % each;
+  const idle = idleGpusOf(setting);
   if (idle === 0) return [];
   const names = axesOfReplica(setting)
     .map((name) => settingText(name))
@@ -78,7 +79,10 @@ export function idleGpus(setting: ServingFitSetting, file: string): Problem[] {
       severity: 'warning',
       file,
       message: `${idle} of ${gpus} GPUs ${idle === 1 ? 'serves' : 'serve'} nothing: ${each} ${each === setting.tensorParallel ? 'share each layer of a replica' : 'hold a replica'}`,
-      suggestion: `write ${settingText('gpus', gpus - idle)}, or a ${names} that divides ${gpus}`,
+      suggestion:
+        setting.prefillGpus === undefined
+          ? `write ${settingText('gpus', gpus - idle)}, or a ${names} that divides ${gpus}`
+          : `write multiples of ${each} for ${settingText('gpus')} and ${settingText('prefillGpus')}`,
     },
   ];
 }

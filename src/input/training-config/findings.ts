@@ -2,6 +2,7 @@
 import type { Problem } from '../../base/errors.js';
 import { formatInteger } from '../../base/text/units.js';
 import { present } from '../../base/text/words.js';
+import { LARGEST_CLUSTER } from '../../model/architecture/training-section.js';
 import type { TrainingProgramName } from './programs/index.js';
 import type { TrainingConfig } from './training-config.js';
 import { FIELD_TITLES, type RunField, type TrainingRun } from './training-run.js';
@@ -50,6 +51,13 @@ export function runProblems(
     given.bf16 === true &&
       given.fp16 === true &&
       error('fp16', 'bf16 and fp16 are both on', 'leave one of them on'),
+    given.gpus !== undefined &&
+      given.gpus > LARGEST_CLUSTER &&
+      error(
+        'gpus',
+        `expected at most ${formatInteger(LARGEST_CLUSTER)} GPUs, found ${formatInteger(given.gpus)}`,
+        'correct it, or leave it out',
+      ),
     given.gpus !== undefined &&
       given.gpus % each !== 0 &&
       error(

@@ -2,6 +2,9 @@
 import * as z from 'zod';
 import type { TrainingHints } from './family.js';
 
+/** GPUs of a run or an estimate at most: more than any machine has, and few enough for exact counts of tokens. */
+export const LARGEST_CLUSTER = 1_000_000;
+
 const count = z.int().min(1);
 const amount = z.number().min(0);
 const fraction = z.number().min(0).max(1);
@@ -44,7 +47,7 @@ const keys = {
       'token: one mean over all tokens of a step; micro_batch: a mean of means; sum: added, not divided',
     ),
   drop_last: z.boolean().describe('Whether an incomplete accumulation is left out'),
-  gpus: count.describe('GPUs with a micro-batch each'),
+  gpus: count.max(LARGEST_CLUSTER).describe('GPUs with a micro-batch each'),
   optimizer_groups: z.string().describe('Rule of weight decay: nanogpt, huggingface or all'),
   lr_scheduler: z.string().describe('Schedule of the learning rate, as cosine, linear, wsd'),
   schedule_steps: count.describe('Steps of the schedule, if not those of the training'),

@@ -55,6 +55,7 @@ import {
   stepSpeedText,
   withoutSpeedText,
 } from './fit-training.js';
+import { memorySum } from './memory-sum.js';
 
 /** The answer to the question alone: somebody who serves is not told that a training does not fit. */
 export function fitVerdictOf(result: FitResult): Verdict {
@@ -203,7 +204,7 @@ function adapterFacts({ setting, contextOrigin, fit, remedies }: AdaptersFit): F
     },
     {
       name: 'memory',
-      text: sumText(
+      text: memorySum(
         [['weights', base], ['adapters', adapters], ...partsAtPeak(fit, base + adapters, backward)],
         total,
         capacity.value,
@@ -223,33 +224,6 @@ function adapterFacts({ setting, contextOrigin, fit, remedies }: AdaptersFit): F
           : NO_NUMBER,
     },
   ]);
-}
-
-/** Sum from which each term has a unit of its own. */
-const LARGEST_SUM = 1e13;
-
-/** `weights 16.4 + cache 0.30 + workspace 0.86 = 17.5 of 25.3 GB`; small sums in MB: `= 17.5 MB of 25.3 GB`. */
-function sumText(
-  parts: readonly (readonly [name: string, bytes: number])[],
-  { expected }: Bounds,
-  capacity: number,
-): string {
-  const isHuge = expected.value >= LARGEST_SUM;
-  const [unit, word] = expected.value >= 1e9 ? [1e9, 'GB'] : [1e6, 'MB'];
-  const inUnit = (bytes: number) => {
-    if (isHuge) return bytesText(bytes);
-    const value = bytes / unit;
-    return value < 0.1 ? significant(value) : value.toFixed(value < 1 ? 2 : 1);
-  };
-  const terms = parts
-    .filter(([, bytes]) => bytes !== 0)
-    .map(([name, bytes]) => `${name} ${inUnit(bytes)}`)
-    .join(' + ');
-  const sum = `${terms} = ${inUnit(expected.value)}`;
-  if (isHuge) return `${sum} of ${bytesText(capacity)}`;
-  return unit === 1e9 && capacity >= 1e9
-    ? `${sum} of ${inUnit(capacity)} GB`
-    : `${sum} ${word} of ${bytesText(capacity)}`;
 }
 
 /** One line each for what was not asked for. */
@@ -321,7 +295,7 @@ function servingSum({ setting, fit }: Serving): string {
     ['states', batch * Number(fit.state.value)],
     ['workspace', fit.workspace.expected.value],
   ] as const;
-  return sumText(parts, fit.total, fit.capacity.value);
+  return memorySum(parts, fit.total, fit.capacity.value);
 }
 
 /** `7.8 GB (7.0 GB to 8.1 GB); longest context: 40,960 tokens`. */
@@ -458,7 +432,7 @@ function trainingSum({ stages, fullest, total, apart, capacity }: Training['fit'
     );
   const state = bytesOf(['weights', 'gradients', 'optimizer']);
   const activations = bytesOf(['activations']);
-  return sumText(
+  return memorySum(
     [['state', state], ...partsAtPeak({ total, apart }, state, activations)],
     total,
     capacity.value,

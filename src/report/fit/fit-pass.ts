@@ -9,10 +9,11 @@ import { capital, counted } from '../../base/text/words.js';
 import type { FitResult } from '../../estimate/fit/fits.js';
 import type { EncoderPass } from '../../estimate/fit/serving/encoder-pass.js';
 import type { Fact, Verdict } from '../kit/report.js';
-import { type BoundsRow, bytesText, sameBounds, TONES } from './fit-bounds.js';
+import { type BoundsRow, sameBounds, TONES } from './fit-bounds.js';
 import { hardwareText } from './fit-places.js';
 import { formatText, prefillLimitText } from './fit-serving.js';
 import { withoutSpeedText } from './fit-training.js';
+import { memorySum } from './memory-sum.js';
 
 export const passVerdict = (pass: EncoderPass, cluster: FitResult['cluster']): Verdict => {
   const { verdict, sequencesPerSecond: rate, context } = pass;
@@ -25,7 +26,6 @@ export const passVerdict = (pass: EncoderPass, cluster: FitResult['cluster']): V
 /** `bf16 weights, 1 × 512 tokens; no cache: it generates no tokens`, the memory, and the time of a pass. */
 export function passFacts(pass: EncoderPass): Fact[] {
   const { format, context, batch, weights, workspace, total, capacity, largestBatch } = pass;
-  const used = `weights ${bytesText(Number(weights.value))} + workspace ${bytesText(workspace.expected.value)}`;
   return [
     {
       name: 'pass',
@@ -33,7 +33,14 @@ export function passFacts(pass: EncoderPass): Fact[] {
     },
     {
       name: 'memory',
-      text: `${used} = ${bytesText(total.expected.value)} of ${bytesText(capacity.value)}`,
+      text: memorySum(
+        [
+          ['weights', Number(weights.value)],
+          ['workspace', workspace.expected.value],
+        ],
+        total,
+        capacity.value,
+      ),
     },
     {
       name: 'room for',

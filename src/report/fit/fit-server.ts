@@ -19,7 +19,7 @@ import {
   valueCell,
 } from '../kit/report.js';
 import type { BoundsRow } from './fit-bounds.js';
-import { sameBounds } from './fit-bounds.js';
+import { bytesText, sameBounds } from './fit-bounds.js';
 
 type Serving = NonNullable<Fits['serving']>;
 
@@ -29,10 +29,28 @@ export function serverFacts({ setting: { load }, throughput }: Serving): Fact[] 
   const { atSpeed, minSpeed } = throughput;
   return present([
     { name: 'runtime', text: runtimeText(throughput) },
+    throughput.disaggregated && { name: 'prefill', text: apartText(throughput.disaggregated) },
     atSpeed === null && { name: 'users', text: `no user has ${significant(minSpeed)} tokens/s` },
     // The cost of a load is that of its own GPUs.
     !load && atSpeed?.cost && { name: 'price', text: costText(atSpeed) },
   ]);
+}
+
+/** `2 servers of 4 GPUs read prompts, 6 decode; a cache of 268 MB per GPU moves in 7.0 ms (InfiniBand)`. */
+function apartText({
+  prefill,
+  decoding,
+  gpus,
+  transfer: { bytes, seconds, link },
+}: NonNullable<ServerThroughput['disaggregated']>): string {
+  const each = gpus === 1 ? '' : ' per GPU';
+  const size = gpus === 1 ? '' : ` of ${formatInteger(gpus)} GPUs`;
+  const reads = prefill === 1 ? 'reads' : 'read';
+  const decodes = decoding === 1 ? 'decodes' : 'decode';
+  return (
+    `${counted(prefill, 'server')}${size} ${reads} prompts, ${formatInteger(decoding)} ${decodes}; ` +
+    `a cache of ${bytesText(bytes.value)}${each} moves in ${formatSeconds(seconds.value)} (${link})`
+  );
 }
 
 const LAUNCHING = { graphs: 'CUDA graphs', eager: 'eager' } as const;
@@ -161,10 +179,13 @@ export function serverBlocks(
   { prompt, draft, prefixCache = 0 }: Serving['setting'],
 ): Block[] {
   const { full, atSpeed, minSpeed, batching, memoryShare, outputs, seed } = throughput;
+  const { disaggregated } = throughput;
+  const steps = disaggregated ? 'continuous batching without prompts' : BATCHING[batching];
   const details = present([
-    `${throughput.runtimeTitle}: ${BATCHING[batching]}, ${Math.round(100 * memoryShare)}% of the memory`,
+    `${throughput.runtimeTitle}: ${steps}, ${Math.round(100 * memoryShare)}% of the memory`,
     `prompts of ${formatInteger(prompt)} tokens, outputs of ${outputs.map(formatInteger).join(', ')}`,
     prefixCache > 0 && `${Math.round(100 * prefixCache)}% of a prompt cached`,
+    disaggregated && apartText(disaggregated),
     draft &&
       `${draft.name} drafts ${counted(draft.tokens, 'token')}, ${Math.round(100 * draft.acceptance)}% accepted`,
     `simulation with seed ${seed}`,
@@ -223,8 +244,17 @@ function timeRow(title: string, { firstToken, perToken }: ServerLoad): Cell[] {
 }
 
 /** Rows of the data of a report. */
-export const serverRows = ({ full, atSpeed }: ServerThroughput): BoundsRow[] =>
-  [
+export const serverRows = ({ full, atSpeed, disaggregated }: ServerThroughput): BoundsRow[] => [
+  ...(disaggregated
+    ? [
+        {
+          what: 'server: move of a cache',
+          unit: 'seconds',
+          bounds: sameBounds(disaggregated.transfer.seconds.value),
+        },
+      ]
+    : []),
+  ...[
     { name: 'server', load: full },
     { name: 'server at the speed', load: atSpeed },
   ].flatMap(({ name, load }) =>
@@ -244,4 +274,5 @@ export const serverRows = ({ full, atSpeed }: ServerThroughput): BoundsRow[] =>
             bounds: sameBounds(load.perToken.p95.value),
           },
         ],
-  );
+  ),
+];

@@ -98,6 +98,20 @@ describe('remedies', () => {
     }
   });
 
+  it('divide the state before the layers where both are as fast', () => {
+    const model = gptLike({ n_positions: 2048, n_embd: 4096, n_head: 32, n_layer: 32 });
+    const setting = fitSetting({ cluster: DGX_H100(8), context: 2048, attention: 'fused' });
+    const { verdict, remedies } = fitTraining(model, setting);
+    expect(verdict).toBe('does not fit');
+    const changes = remedies.map(({ change }) => change);
+    const sharing = changes.findIndex((change) => change.includes('tensor parallelism'));
+    expect(changes[0]).toMatch(/^ZeRO-\d$/);
+    expect(sharing).toBeGreaterThan(0);
+    // Stages that are far slower stay behind both.
+    const stages = changes.findIndex((change) => change.includes('stages'));
+    expect(stages === -1 || stages > sharing).toBe(true);
+  });
+
   it('use no sequence parallelism where tensor parallelism is enough', async () => {
     const { model } = await publishedConfig('llama-3.1-8b');
     const setting = fitSetting({ context: 8192, cluster: H100(8) });

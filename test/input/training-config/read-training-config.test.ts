@@ -229,6 +229,13 @@ describe('training configs of other programs', () => {
       ['sequence_len', '2048.5', 'error', 'expected an integer of at least 1, found 2048.5'],
       ['max_steps', '"four"', 'error', 'expected an integer of at least 1, found "four"'],
       ['learning_rate', '-1e-4', 'error', 'expected a number of at least 0, found -0.0001'],
+      ['world_size', '2000000', 'error', 'expected at most 1,000,000 GPUs, found 2,000,000'],
+      [
+        'world_size',
+        '1e15',
+        'error',
+        'expected at most 1,000,000 GPUs, found 1,000,000,000,000,000',
+      ],
       ['gradient_accumulation_steps', 'auto', 'warning', '"auto" is not counted'],
       ['optimizer', 'came_pytorch', 'warning', '"came_pytorch" is not counted'],
     ];

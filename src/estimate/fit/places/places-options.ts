@@ -17,7 +17,7 @@ const ON_GPUS_ONLY = [
   ...(['tensorParallel', 'pipelineParallel', 'dataParallelAttention', 'expertParallel'] as const),
   ...(['contextParallel', 'requestsPerSecond', 'p95Seconds', 'pricePerHour', 'outputMix'] as const),
   ...(['tokenSeconds', 'prefillSeconds', 'minTokensPerSecond', 'eager'] as const),
-  ...(['chunkedPrefill', 'batching', 'prefixCache', 'draft'] as const),
+  ...(['chunkedPrefill', 'batching', 'prefixCache', 'draft', 'prefillGpus'] as const),
 ];
 
 /** A given option whose figures need the whole model on GPUs. */

@@ -8,6 +8,7 @@ import { type Cluster, memoryOf } from '../../hardware/gpu.js';
 import { LARGEST_DESKTOP, systemMemory } from '../../hardware/system-memory.js';
 import { doubled } from '../parallelism/divisors.js';
 import { canCutSequences, dividedExperts } from '../parallelism/model-axes.js';
+import { PUBLISHED_SPREADS } from '../published-range.js';
 import { hostStateBytes } from '../training/offload.js';
 import { stepTimeOf } from '../training/step-time.js';
 import { fitTrainingMemory, isFitting } from '../training/training-memory.js';
@@ -146,6 +147,8 @@ const CHANGES = {
 
 export type ChangeGroupName = keyof typeof CHANGES;
 
+const CHANGE_NAMES = Object.keys(CHANGES) as readonly ChangeGroupName[];
+
 /** Levers that change the training itself. */
 export const CHANGING: readonly ChangeGroupName[] = ['optimizer', 'context'];
 
@@ -157,9 +160,9 @@ const MOST_SPREADING = 2;
 
 /** Levers with at least one possible change. */
 export const changeGroupsOf = (setting: TrainingFitSetting, model: LanguageModel): ChangeGroup[] =>
-  (Object.keys(CHANGES) as ChangeGroupName[])
-    .map((name) => ({ name, changes: CHANGES[name](setting, model) }))
-    .filter(({ changes }) => changes.length > 0);
+  CHANGE_NAMES.map((name) => ({ name, changes: CHANGES[name](setting, model) })).filter(
+    ({ changes }) => changes.length > 0,
+  );
 
 /** Same training on other GPUs. */
 export const onCluster = (cluster: Cluster): SettingChange => ({
@@ -292,7 +295,7 @@ interface Moved {
   readonly changes: SettingChanges;
 }
 
-/** Cheapest combination of each set of levers, sorted by cost. */
+/** Cheapest combination of each set of levers, sorted by cost, of equal speeds the simplest first. */
 function cheapest(fitting: FitCache, found: ReadonlyMap<string, readonly Moved[]>): Moved[] {
   let timed = 0;
   const costs = [...found.values()].map((ways) =>
@@ -303,8 +306,27 @@ function cheapest(fitting: FitCache, found: ReadonlyMap<string, readonly Moved[]
       }))
       .reduce((a, b) => (compareCosts(a.cost, b.cost) <= 0 ? a : b)),
   );
-  return costs.sort((a, b) => compareCosts(a.cost, b.cost)).map(({ moved }) => moved);
+  const sorted = costs.sort((a, b) => compareCosts(a.cost, b.cost));
+  const simplest: Moved[] = [];
+  while (simplest.length < sorted.length) {
+    const rest = sorted.slice(simplest.length);
+    const most = (rest[0]?.cost.seconds ?? 0) / EQUAL_SPEED;
+    const equal = rest.filter(({ cost }) => cost.seconds <= most).map(({ moved }) => moved);
+    simplest.push(...equal.sort((a, b) => hardestOf(a) - hardestOf(b)));
+  }
+  return simplest;
 }
+
+/**
+ * Speed, as a share of a higher one, that is not told apart from it: published runs of one setup differ by as much. ZeRO and
+ * FSDP are a setting of the trainer, while tensor parallelism and stages need a model that is written for them, so that
+ * people use those only where they are clearly faster or where ZeRO does not fit.
+ */
+const EQUAL_SPEED = PUBLISHED_SPREADS.training.lower;
+
+/** Place of the lever of a set that takes the most work to set up: `CHANGES` are in that order. */
+const hardestOf = ({ names }: Moved): number =>
+  Math.max(...names.map((name) => CHANGE_NAMES.indexOf(name)));
 
 function waysOf(fitting: FitCache, levers: readonly ChangeGroup[]): Ways[] {
   return spreadsOf(levers).flatMap((spread) => {

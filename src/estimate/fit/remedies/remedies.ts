@@ -13,10 +13,10 @@ import { fewestGpus, linkedCluster } from '../parallelism/linked-cluster.js';
 import { parallelismOf } from '../parallelism/parallelism.js';
 import type { PlacesFit } from '../places/places.js';
 import type { Purpose } from '../purpose.js';
+import { linkedGpus } from '../serving/disaggregation.js';
 import type { ServingQuestion } from '../serving/placed-serving.js';
-import { fewestForServing, placedServing } from '../serving/placed-serving.js';
+import { fewestForServing, idleGpusOf, placedServing } from '../serving/placed-serving.js';
 import type { ServingFit, UsersFit } from '../serving/serving.js';
-import { gpusOfReplica } from '../serving/serving-axes.js';
 import type { ServingFitSetting } from '../serving/serving-work.js';
 import type { ServingLoad } from '../serving/throughput/arrivals.js';
 import type { WeightDtype, WeightFormat } from '../serving/weight-types.js';
@@ -403,8 +403,7 @@ const roundedTokens = (tokens: number): number => {
 /** Memory of one GPU; undefined if it does not fit, has no speed, or leaves GPUs unused that were used before. */
 function fittingTotal(model: LanguageModel, question: ServingQuestion): Bounds | undefined {
   const { total, verdict, setting } = placedServing(model, question);
-  const each = gpusOfReplica(setting);
-  const isLinked = withoutLink(setting.cluster, each) === null;
-  const isIdle = setting.cluster.gpus % each !== 0;
+  const isLinked = withoutLink(setting.cluster, linkedGpus(setting)) === null;
+  const isIdle = idleGpusOf(setting) !== 0;
   return verdict === 'fits' && isLinked && !isIdle ? total : undefined;
 }

@@ -53,7 +53,7 @@ export function encoderPass(model: LanguageModel, setting: ServingFitSetting): E
   }
   const alone = { ...setting, tensorParallel: 1 };
   const served = servedModel(model, alone);
-  const memoryAt = servingMemoryOf(served, cluster.gpu, 'pass');
+  const memoryAt = servingMemoryOf(served, cluster.gpu);
   const { weights, workspace, total } = memoryAt(batch, context);
   const capacity = capacityOf(cluster.gpu);
   const most = largest(
@@ -118,6 +118,7 @@ const OF_DECODING = [
   ...['users', 'promptTokens', 'outputTokens', 'outputMix', 'tokenSeconds', 'prefillSeconds'],
   ...['requestsPerSecond', 'p95Seconds', 'minTokensPerSecond', 'calibrate', 'runtime', 'eager'],
   ...['chunkedPrefill', 'batching', 'prefixCache', 'draft', 'acceptance', 'draftTokens'],
+  'prefillGpus',
 ] as const;
 
 /** Options that an encoder alone does not have, either. */

@@ -14,6 +14,7 @@ import { doubled } from '../parallelism/divisors.js';
 import { linkedCluster, mostSharing } from '../parallelism/linked-cluster.js';
 import type { FitVerdict } from '../training/training-fit.js';
 import { memoryVerdict } from '../training/training-memory.js';
+import { type DividedSetting, decodingGpus, requireDecodingGpus } from './disaggregation.js';
 import { weightLayout } from './quantized.js';
 import { keptAxes, replicaWays, withAxes } from './replica-ways.js';
 import { axesOfReplica, gpusOfReplica, type ServingAxes } from './serving-axes.js';
@@ -40,10 +41,12 @@ export interface PlacedServing {
 /** Limit far beyond any link. With uneven attention spans, the GPUs of a layer are checked one by one. */
 const MOST_SHARING = 4_096;
 
-/** @throws UserError when there are fewer GPUs than hold a replica. */
-export function requireGpus(axes: ServingAxes, { gpus }: Cluster): void {
-  const replica = gpusOfReplica(axes);
-  const names = axesOfReplica(axes)
+/** @throws UserError when there are fewer GPUs, of those that decode or read prompts, than hold a replica. */
+export function requireGpus(setting: DividedSetting): void {
+  requireDecodingGpus(setting);
+  const gpus = gpusOfKind(setting);
+  const replica = gpusOfReplica(setting);
+  const names = axesOfReplica(setting)
     .map((name) => settingText(name))
     .join(' × ');
   if (replica > MOST_SHARING) {
@@ -54,15 +57,18 @@ export function requireGpus(axes: ServingAxes, { gpus }: Cluster): void {
   }
   if (replica <= gpus) return;
   throw usageError(
-    `${names}: expected at most the ${counted(gpus, 'GPU')} of ${settingText('gpus')}, found ${formatInteger(replica)}`,
+    `${names}: expected at most the ${counted(gpus, 'GPU')} ${setting.prefillGpus === undefined ? `of ${settingText('gpus')}` : 'that decode, or read prompts'}, found ${formatInteger(replica)}`,
     `write at most ${gpus}, or ask for more with ${settingText('gpus')}`,
   );
 }
 
-/** Replicas of the model on all GPUs. */
-export const replicasOf = (
-  setting: Pick<ServingFitSetting, 'cluster' | keyof ServingAxes>,
-): number => Math.floor(setting.cluster.gpus / gpusOfReplica(setting));
+/** GPUs of which each kind of server has at least so many. */
+const gpusOfKind = (setting: DividedSetting): number =>
+  Math.min(decodingGpus(setting), setting.prefillGpus ?? Number.POSITIVE_INFINITY);
+
+/** Replicas of the model that decode. */
+export const replicasOf = (setting: DividedSetting): number =>
+  Math.floor(decodingGpus(setting) / gpusOfReplica(setting));
 
 /**
  * Serving on the fewest GPUs of a replica that fit by the upper bound, those first that use all GPUs and have one copy of the
@@ -71,8 +77,7 @@ export const replicasOf = (
  */
 export function placedServing(model: LanguageModel, question: ServingQuestion): PlacedServing {
   const { setting: asked, isSharingChosen } = question;
-  const { cluster } = asked;
-  requireGpus(asked, cluster);
+  requireGpus(asked);
   const first = placedBy(model, question, asked);
   if (first.verdict === 'fits' || isSharingChosen) return first;
   let best = first;
@@ -87,7 +92,7 @@ export function placedServing(model: LanguageModel, question: ServingQuestion): 
 /** Ways to hold a replica on the GPUs of a setting, in the order in which they are preferred. */
 function waysOn(model: LanguageModel, asked: ServingFitSetting): readonly ServingAxes[] {
   const { cluster } = asked;
-  const { gpus } = cluster;
+  const gpus = gpusOfKind(asked);
   const most = mostSharing(cluster, gpus);
   const isLinked = withoutLink(cluster, gpus) === null;
   // All GPUs too, of a number that no doubling reaches, such as the 72 of an NVL72.
@@ -98,8 +103,15 @@ function waysOn(model: LanguageModel, asked: ServingFitSetting): readonly Servin
   const ways = sizes.flatMap((size) => replicaWays(model, asked, size));
   // Groups read the weights of the attention many times, and are chosen where sharing alone does not fit.
   const cost = (axes: ServingAxes) =>
-    (gpus % gpusOfReplica(axes) === 0 ? 0 : 2) + (axes.dataParallelAttention === undefined ? 0 : 1);
+    (idleGpusOf({ ...asked, ...axes }) === 0 ? 0 : 2) +
+    (axes.dataParallelAttention === undefined ? 0 : 1);
   return ways.toSorted((a, b) => cost(a) - cost(b));
+}
+
+/** GPUs that are in no server. */
+export function idleGpusOf(setting: DividedSetting): number {
+  const each = gpusOfReplica(setting);
+  return (decodingGpus(setting) % each) + ((setting.prefillGpus ?? 0) % each);
 }
 
 function placedBy(
@@ -184,14 +196,17 @@ function neededWith(
   axes: ServingAxes,
 ): NeededCluster | undefined {
   const each = gpusOfReplica(axes);
-  const cluster = linkedCluster(setting.cluster, each);
+  const { prefillGpus = 0 } = setting;
+  // A server that reads prompts holds the model as one that decodes does.
+  if (prefillGpus > 0 && prefillGpus < each) return undefined;
+  const cluster = linkedCluster(setting.cluster, each + prefillGpus);
   if (cluster === undefined) return undefined;
   const wider = withAxes({ ...setting, cluster }, axes);
   const perReplica =
     users === undefined ? batchIfFits(model, wider) : usersPerReplica(model, wider, users)('upper');
   if (perReplica === 0) return undefined;
   const replicas = Math.ceil((users ?? perReplica) / perReplica);
-  const gpus = replicas * each;
+  const gpus = replicas * each + prefillGpus;
   return { gpus, replicas, ...axes, perReplica, cluster: { ...cluster, gpus } };
 }
 

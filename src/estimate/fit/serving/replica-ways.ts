@@ -3,6 +3,7 @@
 import { UserError } from '../../../base/errors.js';
 import { present } from '../../../base/text/words.js';
 import type { LanguageModel } from '../../../model/architecture/layer.js';
+import { generationOf } from '../../../model/budget/generation.js';
 import { doubled } from '../parallelism/divisors.js';
 import { dividedExperts } from '../parallelism/model-axes.js';
 import { copiesOfCache, requireAxes, type ServingAxes } from './serving-axes.js';
@@ -20,6 +21,8 @@ export function replicaWays(
   setting: ServingFitSetting,
   gpus: number,
 ): readonly ServingAxes[] {
+  // A pass of an encoder is on one GPU (`encoderPass`).
+  if (generationOf(model) === 'none') return gpus === 1 ? [{ tensorParallel: 1 }] : [];
   const isPower = Number.isInteger(Math.log2(gpus));
   return [...(isPower ? [{ tensorParallel: gpus }] : []), ...groupedWays(model, setting, gpus)];
 }

@@ -13,6 +13,7 @@ import {
 import { add, type Expression, mul, v } from '../../../model/budget/expression.js';
 import type { Figure } from '../../../model/budget/figure.js';
 import { type Bounds, type Quantity, quantity } from '../../../model/budget/figure.js';
+import { generationOf } from '../../../model/budget/generation.js';
 import { activationsOf, unlikeBlocks } from '../../../model/budget/saved-activations.js';
 import type { Gpu } from '../../hardware/gpu.js';
 import { eachBound, sumBounds } from '../bounds.js';
@@ -59,15 +60,14 @@ export interface ServingMemory {
 }
 
 /**
- * Memory as a function of batch and context, for searches; constant parts are computed once.
- * @param what `pass`: all tokens of all sequences are computed at once, as by an encoder, which has no cache.
+ * Memory as a function of batch and context, for searches; constant parts are computed once. An encoder has no cache, and
+ * computes all tokens of all sequences at once.
  */
 export function servingMemoryOf(
   served: ServedLayout,
   gpu: Pick<Gpu, 'kind' | 'architecture'>,
-  what: 'serving' | 'pass' = 'serving',
 ): (batch: number, context: number) => ServingMemory {
-  const isPass = what === 'pass';
+  const isPass = generationOf(served.model) === 'none';
   const { weights: ofWeights, live, tensors, stage } = onAnyGpu(served.model, served.form);
   const { parts, total: weights } = ofWeights;
   const ofStage = { ...served, model: stage };

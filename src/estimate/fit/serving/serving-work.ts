@@ -74,6 +74,8 @@ export interface ServingFitSetting extends ServingAxes {
   readonly outputMix?: readonly number[] | undefined;
   /** Speculative decoding. */
   readonly draft?: DraftSetting | undefined;
+  /** GPUs that only read prompts, of those of the cluster; absent where those that decode read them. @integer @minimum 1 */
+  readonly prefillGpus?: number | undefined;
 }
 
 /** Speculative decoding: a small model drafts tokens, and the model checks them in one step. */

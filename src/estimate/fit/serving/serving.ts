@@ -14,6 +14,7 @@ import type { PublishedRange } from '../published-range.js';
 import { decodeGroup, publishedSeconds, publishedSpeed } from '../published-range.js';
 import type { FitVerdict } from '../training/training-fit.js';
 import { memoryVerdict } from '../training/training-memory.js';
+import { gpusOfUnit, linkedGpus, serverUnit } from './disaggregation.js';
 import type { NeededGpus, ServingQuestion } from './placed-serving.js';
 import { fewestForServing, replicasOf, requireGpus, usersPerReplica } from './placed-serving.js';
 import { servedWeights } from './quantized.js';
@@ -122,7 +123,7 @@ export function fitServing(
   draft?: LanguageModel | undefined,
 ): ServingFit {
   const { cluster, context, batch, prompt } = setting;
-  requireGpus(setting, cluster);
+  requireGpus(setting);
   requireAxes(model, setting);
   const served = servedModel(model, setting);
   const memoryAt = servingMemoryOf(served, cluster.gpu);
@@ -183,7 +184,7 @@ export function fitServing(
 const withoutSpeed = (model: LanguageModel, setting: ServingFitSetting): string | null =>
   generationOf(model) === 'after encoder'
     ? 'the encoder runs once for a request, which is not counted'
-    : withoutLink(setting.cluster, gpusOfReplica(setting));
+    : withoutLink(setting.cluster, linkedGpus(setting));
 
 const WITHOUT_PEAK = 'no speed estimate; the decoding time counts only reading weights and caches';
 
@@ -213,7 +214,7 @@ function loadOf(
   draft: LanguageModel | undefined,
 ): ServingLoad | undefined {
   const { load, measured = {} } = setting;
-  const gpus = gpusOfReplica(setting);
+  const gpus = gpusOfUnit(setting);
   if (load === undefined) return undefined;
   const servers = serversOf(model, { setting, draft });
   if (typeof servers === 'string') return undefined;
@@ -310,7 +311,7 @@ function speedFor(
 ): UsersSpeed | null {
   const servers = serversOf(model, { setting, draft });
   if (typeof servers === 'string') return null;
-  const replicas = replicasOf(setting);
+  const { units: replicas, decoding } = serverUnit(setting);
   const batch = Math.min(Math.ceil(users / replicas), servers.expected.places);
   const { gpus } = setting.cluster;
   const { tokensPerSecond: total, firstToken } = serverLoad(servers, {
@@ -332,7 +333,7 @@ function speedFor(
     decodeStep(
       decodeWork(servedModel(model, setting), setting.context),
       servingRates(setting),
-      sequencesOfStep(setting, batch),
+      sequencesOfStep(setting, Math.ceil(batch / decoding)),
     );
   return { users, each, total, firstToken, limitedBy: step.limitedBy };
 }

@@ -104,6 +104,75 @@ describe('laws of queues', () => {
   });
 });
 
+describe('prompts that other servers read', () => {
+  /** Prompts in 0.2 s, whose caches move in no time, beside decoding without prompts. */
+  const APART: Server = {
+    ...CONTINUOUS,
+    prefill: {
+      ...{ servers: 1, parts: 1, promptsOfStep: 1, readSeconds: (prompts) => 0.2 * prompts },
+      ...{ transferSeconds: 0, isOverlapped: false },
+    },
+  };
+  const apart = (changes: Partial<NonNullable<Server['prefill']>>): Server => ({
+    ...APART,
+    prefill: { ...(APART.prefill as NonNullable<Server['prefill']>), ...changes },
+  });
+
+  it.each<[string, Server, Demand]>([
+    ['users', APART, { users: 40 }],
+    ['slow links', apart({ servers: 2, transferSeconds: 0.15 }), { users: 40 }],
+    ['arrivals', apart({ servers: 8 }), { requestsPerSecond: 20, requests: 4000 }],
+    [
+      'answers of one token',
+      { ...apart({ servers: 4, promptsOfStep: 3, transferSeconds: 0.02 }), outputs: [1] },
+      { requestsPerSecond: 15, requests: 4000 },
+    ],
+  ])("Little's law holds for %s", (_, server, demand) => {
+    const run = simulate(server, demand, SEED);
+    const inSystem = (run.answers / run.seconds) * mean(run.lastToken);
+    expect(run.meanRequests / inSystem).toBeCloseTo(1, 1);
+  });
+
+  it('in no time and over endless links are those of a server whose prompts take no time', () => {
+    const stepSeconds: Server['stepSeconds'] = (prefill, decoding, context) =>
+      prefill > 0 && decoding === 0 ? 0 : CONTINUOUS.stepSeconds(0, decoding, context);
+    const none = { ...CONTINUOUS, stepSeconds };
+    const instant = { ...apart({ readSeconds: () => 0 }), stepSeconds };
+    for (const users of [1, 8, 64]) {
+      const [own, other] = [none, instant].map((each) => simulate(each, { users }, SEED));
+      expect(other && own && rateOf(other) / rateOf(own)).toBeCloseTo(1, 1);
+    }
+  });
+
+  it.each([0.5, 0.8])('wait as M/D/1 at a load of %d where answers have one token', (load) => {
+    const server = { ...apart({ readSeconds: () => 1 }), outputs: [1] };
+    const run = simulate(server, { requestsPerSecond: load, requests: 60_000 }, SEED);
+    expect((mean(run.lastToken) - 1) / (load / (2 * (1 - load)))).toBeCloseTo(1, 1);
+  });
+
+  it('limit a server by the slowest of reading, links and decoding', () => {
+    const rate = (server: Server, users = 64) => {
+      const run = simulate(server, { users }, SEED);
+      return run.answers / run.seconds;
+    };
+    expect(rate(APART)).toBeCloseTo(1 / 0.2, 1);
+    expect(rate(apart({ servers: 2 }))).toBeCloseTo(2 / 0.2, 0);
+    expect(rate(apart({ servers: 2, transferSeconds: 0.5 }))).toBeCloseTo(2 / 0.5, 1);
+    // 64 sequences in steps of 13.2 ms, 99 for each answer.
+    const decoding = 64 / (99 * (10e-3 + 64 * 0.05e-3));
+    expect(rate(apart({ servers: 100 }), 200) / decoding).toBeCloseTo(1, 1);
+  });
+
+  it('delay a lone first token by reading and link, and no other one', () => {
+    const alone = simulate(apart({ transferSeconds: 0.03 }), { users: 1 }, SEED);
+    expect(alone.firstToken[0]).toBeCloseTo(0.23, 9);
+    const best = simulate(apart({ transferSeconds: 0.03, isOverlapped: true }), { users: 1 }, SEED);
+    expect(best.firstToken[0]).toBeCloseTo(0.2, 9);
+    const [busy] = simulate(APART, { users: 8 }, SEED).perToken.slice(-1);
+    expect(busy).toBeLessThan(CONTINUOUS.stepSeconds(0, 9, 700));
+  });
+});
+
 describe('simulation', () => {
   it('the same seed gives the same run, another seed another one', () => {
     const demand = { requestsPerSecond: 20, requests: 500 };

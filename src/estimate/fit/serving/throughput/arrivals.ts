@@ -72,9 +72,12 @@ export function servingLoad(
 /** The lower bound of a time is the upper one of a speed. */
 const OTHER_END = { lower: 'upper', upper: 'lower' } as const;
 
-const scaled = (server: Server, factor: number): Server => ({
+const scaled = ({ stepSeconds, prefill, ...server }: Server, factor: number): Server => ({
   ...server,
-  stepSeconds: (...load) => factor * server.stepSeconds(...load),
+  stepSeconds: (...load) => factor * stepSeconds(...load),
+  ...(prefill && {
+    prefill: { ...prefill, readSeconds: (prompts) => factor * prefill.readSeconds(prompts) },
+  }),
 });
 
 /** Limit of replicas in the search. */

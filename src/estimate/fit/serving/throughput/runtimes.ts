@@ -124,20 +124,25 @@ export const RUNTIMES = {
  * Axes that a program lacks: llama.cpp divides layers and rows among GPUs (tools/server, --split-mode), and transformers has
  * plans for tensors and experts alone (PreTrainedModel.from_pretrained: tp_plan, distributed_config).
  */
-const AXES_WITHOUT: Partial<Record<RuntimeName, readonly (keyof ServingAxes & SettingName)[]>> = {
-  'llama.cpp': ['dataParallelAttention', 'expertParallel', 'contextParallel'],
-  transformers: ['dataParallelAttention', 'contextParallel'],
+const AXES_WITHOUT: Partial<Record<RuntimeName, readonly Axis[]>> = {
+  'llama.cpp': ['dataParallelAttention', 'expertParallel', 'contextParallel', 'prefillGpus'],
+  transformers: ['dataParallelAttention', 'contextParallel', 'prefillGpus'],
 };
 
+/** A way to divide serving among GPUs. */
+type Axis = (keyof ServingAxes & SettingName) | 'prefillGpus';
+
 /** Whether a program has all of these axes. */
-export const hasAxes = (
-  name: RuntimeName,
-  axes: readonly (keyof ServingAxes & SettingName)[],
-): boolean => axes.every((axis) => !AXES_WITHOUT[name]?.includes(axis));
+export const hasAxes = (name: RuntimeName, axes: readonly Axis[]): boolean =>
+  axes.every((axis) => !AXES_WITHOUT[name]?.includes(axis));
 
 /** @throws UserError for an axis that the program does not have. */
-export function requireAxesOfRuntime(name: RuntimeName, axes: ServingAxes): void {
-  const lacking = AXES_WITHOUT[name]?.find((axis) => (axes[axis] ?? 1) > 1);
+export function requireAxesOfRuntime(
+  name: RuntimeName,
+  axes: ServingAxes & { readonly prefillGpus?: number | undefined },
+): void {
+  const isUsed = (axis: Axis) => (axes[axis] ?? 0) > (axis === 'prefillGpus' ? 0 : 1);
+  const lacking = AXES_WITHOUT[name]?.find(isUsed);
   if (lacking === undefined) return;
   throw usageError(
     `${setting(lacking)}: ${RUNTIMES[name].title} does not have it`,

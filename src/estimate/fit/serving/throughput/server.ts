@@ -6,13 +6,15 @@ import { capacityOf, computedDtype, peakIfKnown } from '../../../hardware/gpu.js
 import { largest } from '../../bounds.js';
 import { calibratedShare } from '../../efficiency.js';
 import { linkFor, machinesFor, withoutLink } from '../../parallelism/collectives.js';
+import { cacheTransfer, linkedGpus, serverUnit } from '../disaggregation.js';
 import type { Rates } from '../roofline.js';
 import { ratesOf } from '../roofline.js';
-import { gpusOfReplica, gpusOfStage, sequencesOfStep } from '../serving-axes.js';
+import { gpusOfStage, sequencesOfStep } from '../serving-axes.js';
 import { servingMemoryOf } from '../serving-memory.js';
 import type { ServedModel, ServingFitSetting } from '../serving-work.js';
 import { servedModel } from '../serving-work.js';
 import { WEIGHT_DTYPES } from '../weight-types.js';
+import type { PrefillServers } from './prefill-fleet.js';
 import type { RuntimeSetting } from './runtimes.js';
 import { EAGER_LAUNCH, readingShare, runtimeFacts, runtimeSetting } from './runtimes.js';
 import { APART, FULL_STEP, SEQUENCE_SECONDS, serverComputing } from './server-shares.js';
@@ -146,26 +148,59 @@ function newServers(model: LanguageModel, question: ServerQuestion): Servers | N
   const { cluster, measured } = setting;
   const isMeasured = measured?.tokenSeconds !== undefined && measured.prefillSeconds !== undefined;
   if (generationOf(model) !== 'tokens') return 'an encoder';
-  if (!isMeasured && withoutLink(cluster, gpusOfReplica(setting)) !== null) return 'no link';
+  if (!isMeasured && withoutLink(cluster, linkedGpus(setting)) !== null) return 'no link';
   const room = roomOf(model, question);
   if (room.places === 0) return 'no room';
   const served = servedModel(model, setting);
   const rates = serverRates(setting, served);
   if (!isMeasured && rates.peakFlops === null) return 'no peak';
+  const { decoding } = serverUnit(setting);
   const server = {
     ...requestsOf(question),
     batching: runtimeOf(setting).batching,
-    places: room.places,
+    places: decoding * room.places,
     parts: partsOf(setting),
     stepTokens: runtimeFacts(runtimeOf(setting).name).stepTokens(cluster.gpu),
   };
   const ofBound = modelSeconds(served, question);
-  const stepSeconds = (bound: 'expected' | 'lower') =>
-    withMeasured(setting, ofGroups(setting, ofBound(bound)));
+  const serverOf = (bound: 'expected' | 'lower'): Server => {
+    const own = withMeasured(setting, ofGroups(setting, ofBound(bound)));
+    const stepSeconds: StepSeconds = (prefill, sequences, context) =>
+      own(prefill, Math.ceil(sequences / decoding), context);
+    const prefill = prefillOf(served, setting, { ...server, stepSeconds: own }, bound);
+    return { ...server, stepSeconds, ...(prefill && { prefill }) };
+  };
   return {
-    expected: { ...server, stepSeconds: stepSeconds('expected') },
-    limit: { ...server, stepSeconds: stepSeconds('lower') },
+    expected: serverOf('expected'),
+    limit: serverOf('lower'),
     memoryShare: room.memoryShare,
+  };
+}
+
+/** Servers that only read prompts; undefined without them. @param server One of those that decode. */
+function prefillOf(
+  served: ServedModel,
+  setting: ServingFitSetting,
+  { prompt, cachedTokens, stepTokens, parts, stepSeconds }: Server,
+  bound: 'expected' | 'lower',
+): PrefillServers | undefined {
+  const servers = serverUnit(setting).prefill;
+  const transfer =
+    servers > 0 && cacheTransfer(served, setting, servingRates(setting).efficiencies[bound]);
+  if (!transfer) return undefined;
+  const computed = Math.max(1, prompt - cachedTokens);
+  return {
+    servers,
+    parts,
+    promptsOfStep: Math.max(1, Math.floor(stepTokens / computed)),
+    readSeconds(prompts) {
+      const tokens = prompts * computed;
+      const [whole, rest] = [Math.floor(tokens / stepTokens), tokens % stepTokens];
+      const chunks = whole === 0 ? 0 : whole * stepSeconds(stepTokens, 0, prompt);
+      return chunks + (rest === 0 ? 0 : stepSeconds(rest, 0, prompt));
+    },
+    transferSeconds: transfer.seconds.value,
+    isOverlapped: bound === 'lower',
   };
 }
 

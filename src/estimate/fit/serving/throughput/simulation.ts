@@ -8,6 +8,7 @@
  */
 import { MersenneTwister, uniform53 } from '../../../../base/random/distributions.js';
 import { earliest, insert, type Timed, takeEarliest } from './finish-heap.js';
+import { PrefillFleet, type PrefillServers } from './prefill-fleet.js';
 
 /** How prompts and answers share the steps. */
 export const BATCHINGS = ['chunked', 'whole', 'static'] as const;
@@ -45,6 +46,8 @@ export interface Server {
   readonly tokensPerStep: number;
   /** Tokens of a sequence that a decoding step computes; more than 1 with a draft model. */
   readonly computedPerStep: number;
+  /** Servers that read the prompts; without them, the steps read prompts, too. */
+  readonly prefill?: PrefillServers | undefined;
 }
 
 /** A number of users, each of whom sends the next request when the last one is answered. */
@@ -115,6 +118,8 @@ class Run {
   private nextWaiting = 0;
   private readonly prefilling: Request[] = [];
   private nextPrefilling = 0;
+  /** Requests whose prompts other servers read; undefined where this one does. */
+  private readonly fleet: PrefillFleet<Request> | undefined;
   private readonly decoding: Decoding[] = [];
   private startsTotal = 0;
   /** Requests of the current static batch. */
@@ -133,7 +138,9 @@ class Run {
     private readonly server: Server,
     private readonly demand: Demand,
     private readonly random: MersenneTwister,
-  ) {}
+  ) {
+    this.fleet = server.prefill && new PrefillFleet(server.prefill);
+  }
 
   result(): Simulated {
     const { demand } = this;
@@ -142,7 +149,9 @@ class Run {
     else this.startUsers(demand.users);
     const each = this.server.outputs.length > 1 ? ANSWERS_OF_UNEQUAL : 1;
     const measured = isOpen ? demand.requests : each * Math.max(FEWEST_ANSWERS, demand.users);
-    const unmeasured = isOpen ? Math.ceil(WARM_UP * demand.requests) : measured;
+    // Users start as if nobody read prompts apart: another round fills the queue before those servers.
+    const rounds = this.fleet ? 2 : 1;
+    const unmeasured = isOpen ? Math.ceil(WARM_UP * demand.requests) : rounds * measured;
     if (unmeasured === 0) this.measure();
     while (this.ended < unmeasured + measured) {
       this.advance();
@@ -182,14 +191,20 @@ class Run {
 
   private advance(): void {
     this.takeArrivals();
+    if (this.fleet) this.waiting.push(...this.fleet.arrivedBy(this.now));
     this.admit();
     const prompts = this.prefilling.length - this.nextPrefilling;
     if (prompts + this.decoding.length === 0) {
-      this.pass(this.nextArrival - this.now);
+      this.pass(this.nextEvent() - this.now);
       return;
     }
     if (prompts === 0) this.decodeSteps(this.stepsToEvent());
     else this.promptStep();
+  }
+
+  /** Time of the next arrival, here or at the servers that read prompts; no earlier than now. */
+  private nextEvent(): number {
+    return Math.max(this.now, Math.min(this.nextArrival, this.fleet?.nextEvent() ?? Infinity));
   }
 
   /** Steps until the first answer ends, or a request arrives that has a place. */
@@ -197,9 +212,10 @@ class Run {
     const { places, batching } = this.server;
     const toEnd = (earliest(this.decoding)?.finish ?? this.steps + 1) - this.steps;
     const isFull = this.decoding.length >= places || batching === 'static';
-    if (isFull || this.nextArrival === Number.POSITIVE_INFINITY) return toEnd;
+    const next = this.nextEvent();
+    if (isFull || next === Number.POSITIVE_INFINITY) return toEnd;
     const each = this.decodingSeconds(1);
-    return Math.max(1, Math.min(toEnd, Math.ceil((this.nextArrival - this.now) / each)));
+    return Math.max(1, Math.min(toEnd, Math.ceil((next - this.now) / each)));
   }
 
   /** Mean seconds of the next decoding steps. A static batch also computes the places of answers that ended. */
@@ -301,8 +317,10 @@ class Run {
 
   private arrive(arrival = this.now): void {
     const { prompt, cachedTokens } = this.server;
-    const left = Math.max(1, prompt - cachedTokens);
-    this.waiting.push({ arrival, output: this.drawOutput(), left });
+    const left = this.fleet ? 0 : Math.max(1, prompt - cachedTokens);
+    const request = { arrival, output: this.drawOutput(), left };
+    if (this.fleet) this.fleet.add(request);
+    else this.waiting.push(request);
   }
 
   private admit(): void {
@@ -310,7 +328,14 @@ class Run {
     const inService = () => this.prefilling.length - this.nextPrefilling + this.decoding.length;
     if (batching === 'static' && inService() > 0) return;
     while (this.nextWaiting < this.waiting.length && inService() < places) {
-      this.prefilling.push(this.waiting[this.nextWaiting++] as Request);
+      const request = this.waiting[this.nextWaiting++] as Request;
+      if (this.fleet === undefined) {
+        this.prefilling.push(request);
+        continue;
+      }
+      // The server that read the prompt made the first token, which arrives with the cache.
+      this.decode(request, this.steps);
+      this.endAnswers();
     }
     this.batch = inService();
   }
@@ -319,6 +344,7 @@ class Run {
   private pass(seconds: number, ending = 0): void {
     const inSystem =
       ending +
+      (this.fleet?.size ?? 0) +
       this.waiting.length -
       this.nextWaiting +
       this.prefilling.length -

@@ -4,7 +4,7 @@ import { div, mul, v } from '../../../../model/budget/expression.js';
 import type { Bounds, Quantity } from '../../../../model/budget/figure.js';
 import { quantity } from '../../../../model/budget/figure.js';
 import { byBound, largest } from '../../bounds.js';
-import { replicasOf } from '../placed-serving.js';
+import { type CacheTransfer, cacheTransfer, gpusOfUnit, serverUnit } from '../disaggregation.js';
 import { rateOf, stepSeconds } from '../roofline.js';
 import type { ServingFitSetting } from '../serving-work.js';
 import { decodeWork, servedModel } from '../serving-work.js';
@@ -83,6 +83,17 @@ export interface ServerThroughput {
   readonly seed: number;
   /** With as many requests as the server takes. */
   readonly full: ServerLoad;
+  /** Servers that only read prompts, and those that decode; absent where the same ones do both. */
+  readonly disaggregated?: {
+    /** Servers that read prompts. @integer @minimum 1 */
+    readonly prefill: number;
+    /** Servers that decode. @integer @minimum 1 */
+    readonly decoding: number;
+    /** GPUs of a server. @integer @minimum 1 */
+    readonly gpus: number;
+    /** Move of the cache of a prompt. */
+    readonly transfer: CacheTransfer;
+  };
   /** Tokens per second that each user needs. @real */
   readonly minSpeed: number;
   /** With as many users as have that speed; null if not even one user has it. */
@@ -110,9 +121,17 @@ export function serverThroughput(
   const { setting } = question;
   const runtime = runtimeOf(setting);
   const { cluster, minSpeed = USUAL_SPEED } = setting;
-  const replicas = replicasOf(setting);
+  const { units, prefill, decoding } = serverUnit(setting);
+  const replicas = units;
   const loadOf = (users: number) =>
     serverLoad(servers, { users, replicas, gpus: cluster.gpus, price });
+  const transfer =
+    prefill > 0 &&
+    cacheTransfer(
+      servedModel(model, setting),
+      setting,
+      servingRates(setting).efficiencies.expected,
+    );
   const runs = new Map<number, Simulated>();
   const usersAt = (speed: number) => usersAtSpeed(servers.expected, speed, runs);
   const users = usersAt(minSpeed);
@@ -129,6 +148,14 @@ export function serverThroughput(
     firstTokenAlone: loadOf(1).firstToken.median,
     seed: SERVER_SEED,
     full: loadOf(servers.expected.places),
+    ...(transfer && {
+      disaggregated: {
+        prefill: units * prefill,
+        decoding: units * decoding,
+        gpus: gpusOfUnit(setting) / (prefill + decoding),
+        transfer,
+      },
+    }),
     minSpeed,
     atSpeed: users === 0 ? null : loadOf(users),
     usersAtSpeed: {
