@@ -225,6 +225,8 @@ interface Sums {
   readonly tokens: number;
   /** Weights that each position of a batch is multiplied with. */
   readonly positions: number;
+  /** Multiply-accumulates of products with a fixed number of rows in a pass. */
+  readonly fixed: number;
   /** Weights of convolutions. */
   readonly kernels: number;
   /** State values and channels of scans, by their decays. */
@@ -232,7 +234,7 @@ interface Sums {
 }
 
 const sumsOf = memoized((operations: OperationGroup): Sums => {
-  let [tokens, positions, kernels] = [0, 0, 0];
+  let [tokens, positions, fixed, kernels] = [0, 0, 0, 0];
   const scans = new Map<Scan['decays'], { values: number; inner: number }>();
   for (const each of operations) {
     if (each.kind === 'convolution') kernels += each.channels * each.kernel;
@@ -243,10 +245,11 @@ const sumsOf = memoized((operations: OperationGroup): Sums => {
       scans.set(each.decays, sums);
     } else if ('weights' in each) {
       if (each.rows === 'tokens') tokens += each.weights;
+      else if (typeof each.rows === 'number') fixed += each.rows * each.weights;
       else positions += each.weights;
     }
   }
-  return { tokens, positions, kernels, scans };
+  return { tokens, positions, fixed, kernels, scans };
 });
 
 function forwardFigure(group: PartedGroup, { batch, context, causal }: ForwardSetting): Figure {
@@ -260,7 +263,12 @@ function forwardFigure(group: PartedGroup, { batch, context, causal }: ForwardSe
     case 'projection': {
       // Work per position costs the same for any batch.
       const [perToken, perPosition] = [sum(({ tokens }) => tokens), sum((all) => all.positions)];
+      const fixed = sum((all) => all.fixed);
       const ofTokens = v({ weights: perToken });
+      if (fixed > 0) {
+        const rows = v({ weights_of_fixed_rows: fixed });
+        return figure({ ...base, formula: mul(2, add(mul(batches, tokens, ofTokens), rows)) });
+      }
       if (perPosition === 0) {
         return figure({ ...base, formula: mul(2, batches, tokens, ofTokens) });
       }
