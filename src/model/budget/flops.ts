@@ -261,23 +261,21 @@ function forwardFigure(group: PartedGroup, { batch, context, causal }: ForwardSe
   const sum = (of: (sums: Sums) => number) => sumOf(group, (each) => of(sumsOf(each)));
   switch (kind) {
     case 'projection': {
-      // Work per position costs the same for any batch.
+      // Work per position, and of fixed rows, costs the same for any batch.
       const [perToken, perPosition] = [sum(({ tokens }) => tokens), sum((all) => all.positions)];
       const fixed = sum((all) => all.fixed);
       const ofTokens = v({ weights: perToken });
-      if (fixed > 0) {
-        const rows = v({ weights_of_fixed_rows: fixed });
-        return figure({ ...base, formula: mul(2, add(mul(batches, tokens, ofTokens), rows)) });
-      }
-      if (perPosition === 0) {
+      if (perPosition === 0 && fixed === 0) {
         return figure({ ...base, formula: mul(2, batches, tokens, ofTokens) });
       }
-      const products = add(mul(batches, ofTokens), v({ weights_per_position: perPosition }));
-      return figure({
-        ...base,
-        formula: mul(2, tokens, products),
-        inputs: { batch: batches, context: tokens },
-      });
+      const ofPositions = v({ weights_per_position: perPosition });
+      const products =
+        perPosition === 0 ? mul(batches, ofTokens) : add(mul(batches, ofTokens), ofPositions);
+      const formula =
+        fixed === 0
+          ? mul(2, tokens, products)
+          : mul(2, add(mul(tokens, products), v({ weights_of_fixed_rows: fixed })));
+      return figure({ ...base, formula, inputs: { batch: batches, context: tokens } });
     }
     case 'scores':
       return figure({ ...base, formula: scoresFormula(group.flat(), batch, context, causal) });

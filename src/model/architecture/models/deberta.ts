@@ -30,6 +30,7 @@ import {
 import { ignoredOnLoad } from '../transformer/ignored-tensors.js';
 import { headsDivide } from '../transformer/rules.js';
 import { count, positiveInteger, tiedHead, toggle } from '../transformer/settings.js';
+import { tensorsOf } from '../walk.js';
 import { classifiers, OLD_POSITIONS, transform, vocabularyHead } from './bert.js';
 
 interface Config extends EncoderSettings {
@@ -70,25 +71,25 @@ const spanOf = (config: Config): number => {
 const compares = ({ relative_attention, pos_att_type }: Config, how: 'c2p' | 'p2c'): boolean =>
   relative_attention && pos_att_type.includes(how);
 
-/** Products of the attention of a version. */
+/** Products of the attention of a version, and their work with distances. */
 interface Products {
   readonly parts: readonly Layer[];
-  readonly held?: readonly Param[];
-  readonly works?: readonly DescribedWork[];
-  /** Weights that the table of distances is multiplied with, once in a pass. */
-  readonly ofDistances: readonly Param[];
+  readonly held: readonly Param[];
+  readonly works: readonly DescribedWork[];
 }
 
-type ProductsOf = (name: string, config: Config) => Products;
+/** @param distances The table of the encoder, which each block multiplies. */
+type ProductsOf = (name: string, config: Config, distances: Param | undefined) => Products;
+
+const tensorsOfAll = (layers: readonly Layer[]): Param[] => layers.flatMap(tensorsOf);
 
 const firstProducts: ProductsOf = (name, config) => {
   const { hidden_size: hidden, num_attention_heads: heads, talking_head: talks = false } = config;
-  const joint = linear(`${name}.in_proj`, hidden, 3 * hidden, { bias: false });
-  const keys = linear(`${name}.pos_proj`, hidden, hidden, { bias: false });
-  const queries = linear(`${name}.pos_q_proj`, hidden, hidden);
   const used = [
-    ...(compares(config, 'c2p') ? [keys] : []),
-    ...(compares(config, 'p2c') ? [queries] : []),
+    ...(compares(config, 'c2p')
+      ? [linear(`${name}.pos_proj`, hidden, hidden, { bias: false })]
+      : []),
+    ...(compares(config, 'p2c') ? [linear(`${name}.pos_q_proj`, hidden, hidden)] : []),
   ];
   const mixes = talks
     ? ['head_logits_proj', 'head_weights_proj'].map((leaf) =>
@@ -96,16 +97,22 @@ const firstProducts: ProductsOf = (name, config) => {
       )
     : [];
   return {
-    parts: [joint],
+    parts: [linear(`${name}.in_proj`, hidden, 3 * hidden, { bias: false })],
     held: [
       param(`${name}.q_bias`, [hidden]),
       param(`${name}.v_bias`, [hidden]),
       ...mixes,
-      ...used.flatMap(({ weight, bias }) => (bias ? [weight, bias] : [weight])),
+      ...tensorsOfAll(used),
     ],
-    // Each mixes the scores of a pair with a matrix [heads, heads].
-    works: mixes.map(() => pairsOf(heads, heads, 0)),
-    ofDistances: used.map(({ weight }) => weight),
+    works: [
+      // Each mixes the scores of a pair with a matrix [heads, heads].
+      ...mixes.map(() => pairsOf(heads, heads, 0)),
+      // The class reads two rows of the table for each position of the input, and compares each token with all of them.
+      ...used.flatMap(({ weight }): DescribedWork[] => {
+        const rows: DescribedWork = { work: 'rows', tensor: weight, rows: 'positions' };
+        return [rows, rows, pairsOf(heads, (2 * hidden) / heads, 0)];
+      }),
+    ],
   };
 };
 
@@ -120,26 +127,35 @@ const pairsOf = (heads: number, headDim: number, valueDim: number): DescribedWor
   isUncached: true,
 });
 
-const laterProducts: ProductsOf = (name, config) => {
-  const { hidden_size: hidden, share_att_key: isShared = false } = config;
+const laterProducts: ProductsOf = (name, config, distances) => {
+  const { hidden_size: hidden, num_attention_heads: heads, share_att_key: isShared } = config;
   const product = (leaf: string) => linear(`${name}.${leaf}`, hidden, hidden);
-  const queries = product('query_proj');
-  const keys = product('key_proj');
-  const ownKeys = product('pos_key_proj');
-  const ownQueries = product('pos_query_proj');
-  const isOwn = !isShared;
+  const [queries, keys] = [product('query_proj'), product('key_proj')];
   const used = [
-    ...(compares(config, 'c2p') ? [ownKeys] : []),
-    ...(compares(config, 'p2c') ? [ownQueries] : []),
+    ...(compares(config, 'c2p') ? [product('pos_key_proj')] : []),
+    ...(compares(config, 'p2c') ? [product('pos_query_proj')] : []),
   ];
-  const held = isOwn ? used : [];
+  const [rows = 0] = distances?.shape ?? [];
   return {
     parts: [queries, keys, product('value_proj')],
-    held: held.flatMap(({ weight, bias }) => (bias ? [weight, bias] : [weight])),
-    // A class with shared products computes both.
-    ofDistances: (isOwn ? used : config.relative_attention ? [queries, keys] : []).map(
-      ({ weight }) => weight,
-    ),
+    held: isShared ? [] : tensorsOfAll(used),
+    works: distances
+      ? [
+          // A class with shared products computes both.
+          ...(isShared ? [queries, keys] : used).map(
+            ({ weight }): DescribedWork => ({ work: 'rows', tensor: weight, rows }),
+          ),
+          // A query or a key of each token is multiplied with each row.
+          ...used.map(
+            (): DescribedWork => ({
+              work: 'product',
+              tensor: distances,
+              input: hidden,
+              output: rows * heads,
+            }),
+          ),
+        ]
+      : [],
   };
 };
 
@@ -152,9 +168,7 @@ function blockOf(
 ): Layer {
   const { hidden_size: hidden, num_attention_heads: heads } = config;
   const at = `${name}.attention`;
-  const { parts, held = [], works = [], ofDistances } = productsOf(`${at}.self`, config);
-  const [rows = 0] = distances?.shape ?? [];
-  const compared = (['c2p', 'p2c'] as const).filter((how) => compares(config, how));
+  const { parts, held, works } = productsOf(`${at}.self`, config, distances);
   return described(name, {
     title: 'encoder block',
     parts: [
@@ -163,20 +177,7 @@ function blockOf(
         component: 'attention',
         parts: [...parts, linear(`${at}.output.dense`, hidden, hidden)],
         held,
-        works: [
-          pairsOf(heads, hidden / heads, hidden / heads),
-          ...works,
-          ...ofDistances.map((tensor): DescribedWork => ({ work: 'rows', tensor, rows })),
-          // A query or a key of each token is multiplied with each row.
-          ...compared.map(
-            (): DescribedWork => ({
-              work: 'product',
-              tensor: distances as Param,
-              input: hidden,
-              output: rows * heads,
-            }),
-          ),
-        ],
+        works: [pairsOf(heads, hidden / heads, hidden / heads), ...works],
         output: hidden,
       }),
       network(name, ['intermediate.dense', 'output.dense'], {
