@@ -49,9 +49,6 @@ export function ignoredAround(
   ];
 }
 
-/** Begin of the warning about parts of a checkpoint beside its language model. */
-export const LEFT_OUT = 'left out of';
-
 /** A part of a checkpoint outside the language model. */
 export interface LeftOutPart {
   /** `vision_tower` */

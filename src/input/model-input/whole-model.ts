@@ -5,7 +5,6 @@ import {
   type SkippedBlock,
 } from '../../model/architecture/layer.js';
 import type { LoadedModel } from './checkpoint-model.js';
-import { LEFT_OUT } from './parts-left-out.js';
 
 /**
  * A loaded file with its whole model: its language model, and the described parts beside it as blocks that compute nothing
@@ -13,7 +12,7 @@ import { LEFT_OUT } from './parts-left-out.js';
  * the language model alone, which is then the whole.
  */
 export function asWhole<Loaded extends LoadedModel>(loaded: Loaded): Loaded {
-  const { model, beside, leftOut, checkpoint, warnings } = loaded;
+  const { model, beside, leftOut, checkpoint, warnings, leftOutWarnings = [] } = loaded;
   if (beside === undefined || (checkpoint && !leftOut?.length)) return loaded;
   const parts = beside.map(
     ({ component, tensors }): SkippedBlock => ({
@@ -28,6 +27,6 @@ export function asWhole<Loaded extends LoadedModel>(loaded: Loaded): Loaded {
   return {
     ...loaded,
     model: whole,
-    warnings: warnings.filter(({ message }) => !message.startsWith(LEFT_OUT)),
+    warnings: warnings.filter((warning) => !leftOutWarnings.includes(warning)),
   };
 }
