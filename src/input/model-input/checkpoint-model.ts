@@ -34,7 +34,6 @@ import { ggufTypeOf, openModelCheckpoint } from './gguf/gguf-checkpoint.js';
 import type { ModelFile } from './model-file.js';
 import { modelOf } from './model-file.js';
 import { faultProblems, listedText } from './verify-checkpoint.js';
-import { LEFT_OUT } from './whole-model.js';
 
 /** Facts of the checkpoint that a model was loaded from, by its index. */
 export interface CheckpointFacts {
@@ -66,6 +65,8 @@ export interface LoadedModel extends ModelFile {
   readonly checkpoint?: CheckpointFacts;
   /** Type of a tensor as the checkpoint stores it: `bf16`, `q4_k`; undefined where it is missing. */
   readonly typeOf?: (tensor: Param) => string | undefined;
+  /** Those of `warnings` about parts of the checkpoint beside its language model. */
+  readonly leftOutWarnings?: readonly Problem[];
 }
 
 /** An input that was read once: standard input cannot be read again. */
@@ -127,11 +128,13 @@ async function comparedWithIndex(
 ): Promise<LoadedModel> {
   const { path } = checkpoint;
   const result = reconcileIndex(descriptionOf(loaded), checkpoint);
+  const leftOutWarnings = warningsOfLeftOut(path, loaded);
   return {
     ...loaded,
+    leftOutWarnings,
     warnings: [
       ...loaded.warnings,
-      ...leftOutWarnings(path, loaded),
+      ...leftOutWarnings,
       ...checkpointWarnings(checkpoint),
       ...mismatches(path, result, config.file),
       ...(await countedOnce(checkpoint, loaded, open)),
@@ -150,12 +153,12 @@ function typesIn(checkpoint: Checkpoint) {
 }
 
 /** Parts of the checkpoint outside the described language model. */
-function leftOutWarnings(file: string, { textOf, leftOut = [] }: ModelFile): Problem[] {
+function warningsOfLeftOut(file: string, { textOf, leftOut = [] }: ModelFile): Problem[] {
   if (leftOut.length === 0) return [];
   const parts = leftOut.map(
     ({ name, parameters }) => `${name} with ${counted(parameters, 'parameter')}`,
   );
-  const message = `${LEFT_OUT} ${textOf}: ${joined(parts)}`;
+  const message = `left out of ${textOf}: ${joined(parts)}`;
   return [{ severity: 'warning', file, message }];
 }
 

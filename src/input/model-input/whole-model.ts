@@ -6,16 +6,13 @@ import {
 } from '../../model/architecture/layer.js';
 import type { LoadedModel } from './checkpoint-model.js';
 
-/** Begin of the warning about parts of a checkpoint beside its language model. */
-export const LEFT_OUT = 'left out of';
-
 /**
  * A loaded file with its whole model: its language model, and the described parts beside it as blocks that compute nothing
  * for text. Weights are those of all parts; caches, FLOPs and speed are those of the language model. A checkpoint can hold
  * the language model alone, which is then the whole.
  */
 export function asWhole<Loaded extends LoadedModel>(loaded: Loaded): Loaded {
-  const { model, beside, leftOut, checkpoint, warnings } = loaded;
+  const { model, beside, leftOut, checkpoint, warnings, leftOutWarnings = [] } = loaded;
   if (beside === undefined || (checkpoint && !leftOut?.length)) return loaded;
   const parts = beside.map(
     ({ component, tensors }): SkippedBlock => ({
@@ -30,6 +27,6 @@ export function asWhole<Loaded extends LoadedModel>(loaded: Loaded): Loaded {
   return {
     ...loaded,
     model: whole,
-    warnings: warnings.filter(({ message }) => !message.startsWith(LEFT_OUT)),
+    warnings: warnings.filter((warning) => !leftOutWarnings.includes(warning)),
   };
 }

@@ -388,6 +388,8 @@ export type DescribedWork =
       readonly input: number;
       readonly output: number;
     }
+  /** A product of `rows` with a tensor, once in a pass for all its sequences: of a number of rows, or one a position. */
+  | { readonly work: 'rows'; readonly tensor: Param; readonly rows: number | 'positions' }
   /** Softmax attention, with a key and a value of each key-value head in the cache, or `cached` values of a token. */
   | {
       readonly work: 'attention';

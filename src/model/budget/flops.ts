@@ -249,6 +249,8 @@ interface Sums {
   readonly tokens: number;
   /** Weights that each position of a batch is multiplied with. */
   readonly positions: number;
+  /** Multiply-accumulates of products with a fixed number of rows in a pass. */
+  readonly fixed: number;
   /** Weights of convolutions. */
   readonly kernels: number;
   /** State values and channels of scans, by their decays. */
@@ -256,7 +258,7 @@ interface Sums {
 }
 
 const sumsOf = memoized((operations: OperationGroup): Sums => {
-  let [tokens, positions, kernels] = [0, 0, 0];
+  let [tokens, positions, fixed, kernels] = [0, 0, 0, 0];
   const scans = new Map<Scan['decays'], { values: number; inner: number }>();
   for (const each of operations) {
     if (each.kind === 'convolution') kernels += each.channels * each.kernel;
@@ -267,10 +269,11 @@ const sumsOf = memoized((operations: OperationGroup): Sums => {
       scans.set(each.decays, sums);
     } else if ('weights' in each) {
       if (each.rows === 'tokens') tokens += each.weights;
+      else if (typeof each.rows === 'number') fixed += each.rows * each.weights;
       else positions += each.weights;
     }
   }
-  return { tokens, positions, kernels, scans };
+  return { tokens, positions, fixed, kernels, scans };
 });
 
 function forwardFigure(group: PartedGroup, { batch, context, causal }: ForwardSetting): Figure {
@@ -282,18 +285,21 @@ function forwardFigure(group: PartedGroup, { batch, context, causal }: ForwardSe
   const sum = (of: (sums: Sums) => number) => sumOf(group, (each) => of(sumsOf(each)));
   switch (kind) {
     case 'projection': {
-      // Work per position costs the same for any batch.
+      // Work per position, and of fixed rows, costs the same for any batch.
       const [perToken, perPosition] = [sum(({ tokens }) => tokens), sum((all) => all.positions)];
+      const fixed = sum((all) => all.fixed);
       const ofTokens = v({ weights: perToken });
-      if (perPosition === 0) {
+      if (perPosition === 0 && fixed === 0) {
         return figure({ ...base, formula: mul(2, batches, tokens, ofTokens) });
       }
-      const products = add(mul(batches, ofTokens), v({ weights_per_position: perPosition }));
-      return figure({
-        ...base,
-        formula: mul(2, tokens, products),
-        inputs: { batch: batches, context: tokens },
-      });
+      const ofPositions = v({ weights_per_position: perPosition });
+      const products =
+        perPosition === 0 ? mul(batches, ofTokens) : add(mul(batches, ofTokens), ofPositions);
+      const formula =
+        fixed === 0
+          ? mul(2, tokens, products)
+          : mul(2, add(mul(tokens, products), v({ weights_of_fixed_rows: fixed })));
+      return figure({ ...base, formula, inputs: { batch: batches, context: tokens } });
     }
     case 'scores':
       return figure({ ...base, formula: scoresFormula(group.flat(), batch, context, causal) });

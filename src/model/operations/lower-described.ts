@@ -45,6 +45,20 @@ function lowerWork(layer: string, work: DescribedWork, component: Component): Pr
         weights: work.tensor.elements,
         rows: 'tokens',
       };
+    case 'rows': {
+      const [output = 1] = work.tensor.shape;
+      const weights = work.tensor.elements;
+      return {
+        ...base,
+        kind: 'matmul',
+        input: weights / output,
+        output,
+        params: [work.tensor],
+        tensor: work.tensor,
+        weights,
+        rows: work.rows,
+      };
+    }
     case 'attention': {
       const { heads, keyValueHeads, headDim, valueDim, window, cached } = work;
       const keys = keyValueHeads * (headDim + valueDim);

@@ -93,8 +93,8 @@ export interface Matmul extends Base<'matmul'> {
   readonly tensor: Param;
   /** Weight values per row: one multiply-accumulate each. */
   readonly weights: number;
-  /** One row per token of the batch, or per position once for the whole batch. */
-  readonly rows: 'tokens' | 'positions';
+  /** One row per token of the batch, or per position once for the whole batch, or this number once in a pass. */
+  readonly rows: 'tokens' | 'positions' | number;
 }
 
 /** Router scores and the choice of experts. */

@@ -10,6 +10,7 @@ import { modelOf } from '../../../src/input/model-input/model-file.js';
 import { asWhole } from '../../../src/input/model-input/whole-model.js';
 import type { Param } from '../../../src/model/architecture/param.js';
 import { stateDictOf, sumOfTensors } from '../../../src/model/architecture/walk.js';
+import { forwardFlopsOf } from '../../../src/model/budget/flops.js';
 import { stateOf } from '../../../src/model/budget/state.js';
 import { inPackage } from '../../fixtures.js';
 
@@ -50,6 +51,40 @@ describe('encoders, encoder-decoders and towers', () => {
     expect(warnings.filter(({ message }) => message.includes('unknown key'))).toEqual([]);
     expect(warnings.map(({ message }) => message).join()).toContain('described, not run');
   });
+
+  // Counted by torch.utils.flop_counter (torch 2.13) on the classes of transformers 5.18, with eager attention.
+  test.each([
+    [
+      'deberta-v2',
+      'DebertaV2Model',
+      { position_buckets: 16, conv_kernel_size: 3, share_att_key: true },
+      1,
+      754_176,
+    ],
+    [
+      'deberta-v2',
+      'DebertaV2Model',
+      { position_buckets: 16, conv_kernel_size: 3, share_att_key: true },
+      3,
+      1_967_616,
+    ],
+    ['deberta-v2', 'DebertaV2Model', {}, 3, 3_308_544],
+    ['deberta', 'DebertaModel', {}, 3, 1_889_280],
+    ['deberta', 'DebertaModel', { talking_head: true }, 3, 1_975_680],
+  ])(
+    'FLOPs of %s, %s, %o, are those that PyTorch counts',
+    async (kind, name, keys, batch, flops) => {
+      const config = {
+        ...{ model_type: kind, architectures: [name], vocab_size: 100, hidden_size: 24 },
+        ...{ num_hidden_layers: 2, num_attention_heads: 3, intermediate_size: 40 },
+        ...{ max_position_embeddings: 64, position_biased_input: false, relative_attention: true },
+        ...{ pos_att_type: ['c2p', 'p2c'], ...keys },
+      };
+      const { model } = await modelOf(parseDocument(JSON.stringify(config), 'config.json'));
+      const { total } = forwardFlopsOf(model, { batch, context: 20, causal: true });
+      expect(Number(total.value)).toBe(flops);
+    },
+  );
 
   test('an encoder has no cache, and a decoder one of both attentions', async () => {
     const stateIn = async (file: string) => {

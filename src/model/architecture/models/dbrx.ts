@@ -150,7 +150,7 @@ export const dbrx = defineGpt({
       ),
       hidden_size: {
         allows: (width, { d_model = 2048 }) => width === null || width === d_model,
-        why: 'the class gives its experts the width d_model, and fails beside another',
+        why: 'the class takes the width of its experts from d_model, and fails where the two differ',
         severity: 'error',
       },
       head_dim: {

@@ -3,24 +3,21 @@
  * are not read for text. transformers 5.18, models/ernie4_5_vl_moe.
  */
 import * as z from 'zod';
-import { mixtureOfExperts, router } from '../constructors/feed-forward-layers.js';
 import { defineRules } from '../family.js';
-import { param } from '../param.js';
 import { type JsonObject, unreadBut } from '../transformer/config-keys.js';
-import { expertsOf, jointExperts, separateMlp } from '../transformer/decoder-parts.js';
+import { separateMlp } from '../transformer/decoder-parts.js';
 import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js';
 import { isObject, rotaryReading } from '../transformer/rotary.js';
 import { expertRules, layerListRules } from '../transformer/rules.js';
 import {
   activationOf,
   count,
-  expertsStored,
-  gateActivation,
   headsOf,
   mlpLayerTypes,
   positiveInteger,
   toggle,
 } from '../transformer/settings.js';
+import { ERNIE_EXPERTS, ERNIE_NAMES, ernieExperts } from './ernie4_5_moe.js';
 
 const SECTIONS = 'mrope_section';
 
@@ -109,19 +106,8 @@ export const ernie45VlMoeText = defineDecoder({
         .min(2)
         .default([1536, 512])
         .describe('Width inside an expert for text, and for images'),
-      moe_num_shared_experts: z
-        .int()
-        .min(0)
-        .default(2)
-        .describe('Experts for every token, as one network of their joint width'),
-      moe_norm_min: z
-        .number()
-        .min(0)
-        .default(1e-12)
-        .describe("Least sum that the chosen experts' weights are divided by"),
       mlp_layer_types: mlpLayerTypes,
-      experts_stored: expertsStored,
-      hidden_act: gateActivation,
+      ...ERNIE_EXPERTS,
     },
   ),
   rules: [
@@ -131,7 +117,7 @@ export const ernie45VlMoeText = defineDecoder({
   ],
   dimensions: null,
   huggingFace: {
-    names: { moe_num_experts: ['num_experts'], moe_k: ['num_experts_per_tok'] },
+    names: ERNIE_NAMES,
     more: (config) => ({ mrope_section: rotaryOf(config)[SECTIONS] }),
     rotary: {
       keys: usual.keys,
@@ -148,7 +134,7 @@ export const ernie45VlMoeText = defineDecoder({
   attention: ({ config }) => ({ bias: config.use_bias, outBias: config.use_bias }),
   feedForward({ name: block, config, index }) {
     const name = `${block}.mlp`;
-    const { hidden_size: hidden, moe_num_experts: experts, use_bias: bias } = config;
+    const { hidden_size: hidden, use_bias: bias } = config;
     const activation = activationOf(config.hidden_act);
     const kind = config.mlp_layer_types?.[index] ?? (index === 0 ? 'dense' : 'sparse');
     if (kind === 'dense') {
@@ -157,22 +143,13 @@ export const ernie45VlMoeText = defineDecoder({
     const [inner = 0, ofImages = 0] = config.moe_intermediate_size;
     const group = (leaf: string, width: number, shared: number) => {
       const path = `${name}.${leaf}`;
-      return mixtureOfExperts(path, {
-        router: router(`${path}.gate`, hidden, {
-          experts,
-          expertsPerToken: config.moe_k,
-          scoring: 'softmax',
-          correction: param(`${path}.gate.moe_statics.e_score_correction_bias`, [1, experts]),
-          renormalised: { eps: 0, least: config.moe_norm_min },
-        }),
-        experts: expertsOf(`${path}.experts`, {
-          experts,
-          hidden,
-          inner: width,
-          activation,
-          stored: config.experts_stored,
-        }),
-        shared: jointExperts(`${name}.shared_experts`, shared, { hidden, inner, activation, bias }),
+      const statics = `${path}.gate.moe_statics`;
+      return ernieExperts(path, config, {
+        statics,
+        width,
+        shared,
+        sharedWidth: inner,
+        network: name,
       });
     };
     return {

@@ -13,7 +13,7 @@ import {
 import { described } from '../constructors/described-layer.js';
 import type { Family } from '../family.js';
 import type { Layer } from '../layer.js';
-import { buffer, param } from '../param.js';
+import { buffer, checkLayers, param } from '../param.js';
 import { harmless } from '../transformer/config-keys.js';
 import { SEQ2SEQ_UNREAD } from '../transformer/define-seq2seq-decoder.js';
 import { type DecoderLeaves, decoderBlock } from '../transformer/described/decoder-block.js';
@@ -26,9 +26,9 @@ import {
   encoderBlock,
   type Leaf,
   onceForInput,
-  patchProduct,
   rowsAdded,
 } from '../transformer/described/encoder-parts.js';
+import { soundEncoder } from '../transformer/described/sound.js';
 import { headsDivide } from '../transformer/rules.js';
 import { count, tiedHead } from '../transformer/settings.js';
 import { tensorsOf } from '../walk.js';
@@ -197,13 +197,6 @@ function seq2seq(name: string, kind: Kind): Family {
         layers: number,
         make: (name: string) => Block,
       ) => stack(blockNames(`${part}.layers`, layers, `model.${key}`), `model.${key}`, make);
-      const encoderBlocks = blocks(encoder, 'encoder_layers', config.encoder_layers, (block) =>
-        encoderBlock(block, leaves, {
-          hidden,
-          heads: config.encoder_attention_heads,
-          inner: config.encoder_ffn_dim,
-        }),
-      );
       const decoderBlocks = blocks(decoder, 'decoder_layers', config.decoder_layers, (block) =>
         decoderBlock(
           block,
@@ -216,31 +209,33 @@ function seq2seq(name: string, kind: Kind): Family {
           },
         ),
       );
-      const finals = norms.final ? [encoder, decoder].map((at) => norm(`${at}.layer_norm`)) : [];
       if (hears) {
-        const [ofEncoder, ...rest] = finals;
+        checkLayers('model.encoder_layers', config.encoder_layers);
         return {
           embedding: embedding(`${decoder}.embed_tokens`, rows, hidden, aliases),
           steps: [
             described('audio_encoder', {
               title: 'encoder of sound, once for an input',
               component: 'audioTower',
-              held: [
-                ...soundSteps(encoder, config),
-                positions(encoder, config.max_source_positions),
-                ...encoderBlocks,
-                ...(ofEncoder ? [ofEncoder] : []),
-              ].flatMap(tensorsOf),
+              held: soundEncoder(`${encoder}.`, config).flatMap(tensorsOf),
               output: hidden,
             }),
             ...inputs(decoder, config.max_target_positions),
           ],
           blocks: decoderBlocks,
-          after: rest,
+          after: norms.final ? [norm(`${decoder}.layer_norm`)] : [],
           hidden,
           positions: config.max_target_positions,
         };
       }
+      const encoderBlocks = blocks(encoder, 'encoder_layers', config.encoder_layers, (block) =>
+        encoderBlock(block, leaves, {
+          hidden,
+          heads: config.encoder_attention_heads,
+          inner: config.encoder_ffn_dim,
+        }),
+      );
+      const finals = norms.final ? [encoder, decoder].map((at) => norm(`${at}.layer_norm`)) : [];
       const { max_position_embeddings: length } = config;
       const tables = [encoder, decoder].map((part) => `${part}.embed_tokens`);
       return {
@@ -309,12 +304,6 @@ function seq2seq(name: string, kind: Kind): Family {
     },
   });
 }
-
-/** Convolutions that read the spectrum. */
-const soundSteps = (encoder: string, { d_model, num_mel_bins }: Config): Layer[] => [
-  patchProduct(`${encoder}.conv1`, [d_model, num_mel_bins, 3], { bias: true }),
-  patchProduct(`${encoder}.conv2`, [d_model, d_model, 3], { bias: true }),
-];
 
 export const bartSeq2seq = seq2seq('bart-seq2seq', {
   title: 'BART, encoder and decoder',

@@ -10,6 +10,7 @@ import {
   patchProduct,
   rowsAdded,
 } from '../transformer/described/encoder-parts.js';
+import { type SoundSizes, soundEncoder } from '../transformer/described/sound.js';
 import {
   bothSides,
   heldValues,
@@ -420,41 +421,6 @@ const internVl = vision<ImageConfig>(
 
 // ── Sounds ───────────────────────────────────────────────────────────────────────────────────────
 
-interface SoundConfig {
-  readonly num_mel_bins: number;
-  readonly encoder_layers: number;
-  readonly encoder_attention_heads: number;
-  readonly encoder_ffn_dim: number;
-  readonly d_model: number;
-  readonly max_source_positions: number;
-}
-
-/** The encoder of Whisper. */
-const soundLayers = (prefix: string, config: SoundConfig): Layer[] => {
-  const { d_model: hidden } = config;
-  const leaves: BlockLeaves = {
-    attention: [
-      'self_attn.q_proj',
-      bare('self_attn.k_proj'),
-      'self_attn.v_proj',
-      'self_attn.out_proj',
-    ],
-    feedForward: ['fc1', 'fc2'],
-    norms: ['self_attn_layer_norm', 'final_layer_norm'],
-  };
-  return [
-    patchProduct(`${prefix}conv1`, [hidden, config.num_mel_bins, 3], { bias: true }),
-    patchProduct(`${prefix}conv2`, [hidden, hidden, 3], { bias: true }),
-    rowsAdded(`${prefix}embed_positions`, config.max_source_positions, hidden),
-    ...blocks(config.encoder_layers, (index) => `${prefix}layers.${index}`, leaves, {
-      hidden,
-      heads: config.encoder_attention_heads,
-      inner: config.encoder_ffn_dim,
-    }),
-    layerNormLayer(`${prefix}layer_norm`, hidden, 1e-5),
-  ];
-};
-
 const qwen2Audio: Tower = {
   component: 'audioTower',
   shape: {
@@ -473,8 +439,8 @@ const qwen2Audio: Tower = {
     'init_std',
   ]),
   build: (prefix, settings) => {
-    const config = settings as unknown as SoundConfig;
-    return { layers: soundLayers(prefix, config), width: config.d_model };
+    const sizes = settings as unknown as SoundSizes;
+    return { layers: soundEncoder(prefix, sizes), width: sizes.d_model };
   },
 };
 
