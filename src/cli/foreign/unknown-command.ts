@@ -20,7 +20,7 @@ import {
   verbLines,
 } from './meanings.js';
 import { PROGRAMS, runnerNamed } from './programs.js';
-import { scriptError, scriptIn } from './scripts.js';
+import { isOfOthers, scriptError, scriptIn } from './scripts.js';
 import { memoryInSentence, sentenceLine } from './sentences.js';
 
 /**
@@ -176,21 +176,22 @@ async function otherStart(
     ]);
   }
   // A script of our projects without a model of the user has an example of its own.
-  const isNamed = await Promise.all(rest.map((word) => isPresent(word.replace(/^--[\w-]+=/, ''))));
+  const values = rest.map((word) => word.replace(/^(?:--|\+{0,2}(?=[a-z]))[\w.-]+=/i, ''));
+  const isNamed = await Promise.all(values.map(isPresent));
   const { message, suggestion } = scriptError('a command', started.script);
   const verb = {
     words: rest,
     isSwitch: (word: string) => isSwitch(word, config),
     isCommand: (word: string) => config.findCommand(word) !== undefined,
   };
-  const named = verbLines(command, verb);
-  const verbs =
-    named.length > 0 || isCommand ? named : verbLines(verbInName(command, started), verb);
+  const inPath = verbLines(verbInPath(started.script, started), verb);
+  const named = GENERIC.test(command) && inPath.length > 0 ? inPath : verbLines(command, verb);
+  const verbs = named.length > 0 || isCommand ? named : inPath;
   if (!isNamed.includes(true)) {
-    // Arguments of the user name another model than the example.
+    // Arguments of the user name another model than the example, and scripts of others have none.
     const [verb = isCommand ? command : undefined] = verbs[0] ?? [];
     const hasArgument = rest.length > 0 && !rest[0]?.startsWith('-');
-    return hasArgument && verb !== undefined
+    return (hasArgument || isOfOthers(started.script)) && verb !== undefined
       ? usageError(message, `name a config or a preset, as minimind ${verb} --help shows`)
       : undefined;
   }
@@ -207,17 +208,32 @@ async function otherStart(
   );
 }
 
+/** Names of scripts that say nothing: their folders do. */
+const GENERIC = /^(?:main|run|cli|entry|start|launch)$/;
+
 /** Verbs in the names of scripts, and the commands for them. */
 const VERBS_IN_NAMES: readonly (readonly [name: RegExp, verb: string])[] = [
   [/(?:^|-)(?:pre)?train|fine-?tun|(?:^|-)(?:sft|dpo|grpo|ppo|clm|mlm)(?:-|$)/, 'train'],
   [/(?:^|-)(?:eval|perplexity|ppl)/, 'eval'],
+  [/(?:^|-)bench/, 'bench'],
+  [/(?:^|-)(?:awq|gptq|quant)/, 'quantize'],
   [/(?:^|-)(?:generate|infer|chat|sample|demo)/, 'generate-text'],
-  [/(?:^|-)(?:serve|server|api)/, 'serve'],
+  [/(?:^|-)(?:serve|serving|server|api)/, 'serve'],
 ];
 
-/** The verb in the name of a script. What runs in several processes is a training. */
-const verbInName = (name: string, { isLaunched = false }: StartedLine): string =>
-  VERBS_IN_NAMES.find(([pattern]) => pattern.test(name))?.[1] ?? (isLaunched ? 'train' : '');
+/**
+ * The verb in the name of a script, or else in those of its folders: `fastchat/serve/model_worker.py`. What runs in
+ * several processes is a training.
+ */
+function verbInPath(script: string, { isLaunched = false }: StartedLine): string {
+  const parts = script
+    .toLowerCase()
+    .replace(/\.(?:py|sh)$/, '')
+    .replaceAll('_', '-')
+    .split(/[/\\]/);
+  const verbs = parts.map((part) => VERBS_IN_NAMES.find(([name]) => name.test(part))?.[1]);
+  return verbs.findLast((verb) => verb !== undefined) ?? (isLaunched ? 'train' : '');
+}
 
 /** Number of words at the beginning that are flags of ours, with their values. */
 function flagsBefore(words: readonly string[], config: Config): number {
@@ -266,8 +282,11 @@ async function commandOf(model: string): Promise<string> {
   return hasConfig ? 'profile' : 'inspect';
 }
 
+/** Names of files, which have a folder or an ending; `fvcore.nn` is none. */
+const IS_PATH = /[/\\]|\.(?:ya?ml|json|toml|safetensors|gguf|ggml|pt|pth|bin|onnx|ckpt|index)$/i;
+
 async function isModel(text: string): Promise<boolean> {
-  if (/[/\\.]/.test(text) || fs.existsSync(text)) return true;
+  if (IS_PATH.test(text) || fs.existsSync(text)) return true;
   const { presetsNamed } = await import('../../input/model-input/locate.js');
   return presetsNamed(text).length > 0;
 }

@@ -35,14 +35,19 @@ const FORMAT_NAMES = { safetensors: true, pt: true, pth: true, gguf: true, onnx:
 const OF_LORA =
   /(?:^| )--(?:(?:use[-_])?(?:q?lora|peft)|fine-?tune|sft|(?:for|adapter|(?:finetuning|train|tuner|fine[-_]tune)[-_]type)[ =]q?lora)(?= |=|$)/i;
 const IN_4_BITS =
-  /(?:^| )--(?:(?:load[-_]in[-_])?4[-_]?bit|quant(?:ization)?[-_]bits?[ =]4|quantize[ =]bnb\.[nf][fp]4(?:-dq)?)(?= |=|$)/i;
+  /(?:^| )--(?:(?:load[-_]in[-_])?4[-_]?bit|bits[ =]4|quant(?:ization)?[ =](?:int4|nf4|4[-_]?bit)|quant(?:ization)?[-_]bits?[ =]4|quantize[ =]bnb\.[nf][fp]4(?:-dq)?)(?= |=|$)/i;
 
 /** Numbers of adapters in other tools. */
-const OF_ADAPTERS = /(?:^| )--lora[-_](?:r|rank|alpha|dropout|target|target[-_]modules)(?= |=|$)/i;
+const OF_ADAPTERS =
+  /(?:^| )--lora[-_](?:r|rank|dim|alpha|dropout|target|target[-_]modules)(?= |=|$)/i;
 
 /** Words of a line about a training. */
 const OF_TRAINING =
   /^--(?:micro-batch|accumulation|optimizer|zero|recompute|global-batch|train-tokens|loss)\b|^--for=?training$|^training$/;
+
+/** The same in the words of other tools. */
+const OF_OTHER_TRAINING =
+  /^--?(?:micro[-_]?batch|mbs|(?:per[-_]device[-_])?train[-_]|grad|accum|optim|zero|lr\b|learning[-_]rate|epochs|lora)|^--for=?training$|^training$/i;
 
 /** Flags for the type of quantized weights, which other tools have in addition to one for the arithmetic. */
 const OF_QUANTIZATION = /^(?:quant|load[-_]in|bits|q[-_]bits|w?bits)/i;
@@ -100,9 +105,9 @@ function asQlora(typed: TypedLine): MeantLine | undefined {
     const before = typed.words[at - 1] ?? '';
     const isValue =
       (TRUE.test(word) && IN_4_BITS.test(`${before} `)) ||
-      (/^(?:q?lora|4|bnb\..+)$/i.test(word) &&
+      (/^(?:q?lora|4|int4|nf4|4-?bit|bnb\..+)$/i.test(word) &&
         [OF_LORA, IN_4_BITS].some((each) => each.test(`${before} ${word}`)));
-    const isPurpose = word === '--for' || (before === '--for' && /^q?lora$/i.test(word));
+    const isPurpose = word === '--for' || before === '--for';
     const next = typed.words[at + 1] ?? '';
     const isName =
       word.startsWith('-') &&
@@ -225,6 +230,10 @@ export const fitOfPlan = (typed: TypedLine): readonly string[] => [
   }),
 ];
 
+/** Whether a flag only says that a line trains, which one about adapters says already: `--do_train`. */
+const isOfAdapters = (typed: TypedLine, { name, value }: FlagMeaning): boolean =>
+  name === 'for' && value === 'training' && OF_LORA.test(typed.words.join(' '));
+
 /** Lines with a flag of another tool as one of this command. */
 export function linesOf(typed: TypedLine, meaning: FlagMeaning, given: GivenFlag): MeantLine[] {
   const { name, value: implied, off, values, onlyFor } = meaning;
@@ -242,6 +251,7 @@ export function linesOf(typed: TypedLine, meaning: FlagMeaning, given: GivenFlag
         : onlyFor.test(found ?? '');
     if (!isMeant || (typeof onlyFor === 'string' && value?.includes(','))) return [];
     if (isLeftOut) return [withoutFlag(typed, given, name, length)];
+    if (isOfAdapters(typed, meaning)) return [withoutFlag(typed, given, '', length)];
     if (value !== undefined && name.startsWith('<')) {
       return asArgument(typed, name.slice(1, -1), value, given.at, length);
     }
@@ -270,11 +280,27 @@ export function linesOf(typed: TypedLine, meaning: FlagMeaning, given: GivenFlag
   if (name === 'data' && own !== undefined && !/\.\w+$/.test(own) && !fs.existsSync(own)) {
     return [withoutFlag(typed, given, '<none>', length)];
   }
+  // Replicas of a training are no copies of the attention alone.
+  if (name === 'dp-attention' && typed.words.some((word) => OF_OTHER_TRAINING.test(word))) {
+    return [withoutFlag(typed, given, '<none>', length)];
+  }
+  // A checkpoint is a file that is there; the name of a model is an argument.
+  if (name === 'checkpoint' && own !== undefined && !fs.existsSync(own)) return [];
   if (meaning.isPerSequence) return inTokens(typed, name, own, given.at, length);
   if (meaning.isOfStep) return perStep(typed, name, own, given.at, length);
   if (name.startsWith('<')) return asArgument(typed, name.slice(1, -1), own, given.at, length);
   const flag = typed.command.flags[name];
   if (flag === undefined || flag.hidden) return [];
+  if (isOfAdapters(typed, meaning)) {
+    return [
+      withoutFlag(
+        typed,
+        given,
+        '',
+        found !== undefined && (TRUE.test(found) || FALSE.test(found)) ? length : 1,
+      ),
+    ];
+  }
   const lead = `did you mean --${name}?`;
   const line = (words: readonly string[], replaced: number) => [
     { ...typed.corrected(given.at, words, replaced), lead },
