@@ -21,31 +21,25 @@ import { foldedName } from './spellings.js';
 
 export { writtenFlag } from './programs.js';
 
+const NO_BENCHMARKS =
+  'minimind runs no benchmarks such as hellaswag; for the perplexity of a text write --text FILE';
+
 /** Advice for flags without a meaning here. */
 const ADVICE: Readonly<Record<string, string>> = {
-  tasks:
-    'minimind runs no benchmarks such as hellaswag; for the perplexity of a text write --text FILE',
-  ...Object.fromEntries(
-    names('benchmark,benchmarks,bench').map((name) => [
-      name,
-      'minimind runs no benchmarks such as hellaswag; for the perplexity of a text write --text FILE',
-    ]),
+  ...advised('tasks,benchmark,benchmarks,bench', NO_BENCHMARKS),
+  ...advised(
+    'num-fewshot',
+    'minimind runs no benchmarks; for the perplexity of a text write --text FILE',
   ),
-  numfewshot: 'minimind runs no benchmarks; for the perplexity of a text write --text FILE',
-  color: 'set FORCE_COLOR=1 for colours in a pipe',
-  colour: 'set FORCE_COLOR=1 for colours in a pipe',
-  ...Object.fromEntries(
-    names('p99,p90,p50,p99-latency,p90-latency').map((name) => [
-      name,
-      'minimind knows one limit on latency, --p95 TIME: 95 % of the requests end within it',
-    ]),
+  ...advised('color,colour', 'set FORCE_COLOR=1 for colours in a pipe'),
+  ...advised(
+    'p99,p90,p50,p99-latency,p90-latency',
+    'minimind knows one limit on latency, --p95 TIME: 95 % of the requests end within it',
   ),
-  deepspeed: 'write the stage of its zero_optimization as --zero 1, 2 or 3',
-  ...Object.fromEntries(
-    names('global-batch-size,gbs,train-batch-size,global-train-batch-size').map((name) => [
-      name,
-      '--global-batch counts tokens: the sequences times --context',
-    ]),
+  ...advised('deepspeed', 'write the stage of its zero_optimization as --zero 1, 2 or 3'),
+  ...advised(
+    'global-batch-size,gbs,train-batch-size,global-train-batch-size',
+    '--global-batch counts tokens: the sequences times --context',
   ),
 };
 
@@ -61,6 +55,11 @@ const CHOSEN: ReadonlySet<string> = new Set(
 
 function names(text: string): string[] {
   return text.split(',').map(foldedName);
+}
+
+/** One advice for several names. */
+function advised(text: string, advice: string): Record<string, string> {
+  return Object.fromEntries(names(text).map((name) => [name, advice]));
 }
 
 /** Whether a meaning is the same flag under another name, with the same value. */
@@ -133,13 +132,10 @@ export function commandAdvice(word: string, rest: readonly string[]): string | u
 
 /** The advice for a line whose command has no counterpart: its first words, with or without the name of a program. */
 function withoutCommand(word: string, rest: readonly string[]): string | undefined {
-  if (isBenchmark(word, rest)) return ADVICE.tasks;
+  if (isBenchmark(word, rest)) return NO_BENCHMARKS;
   const all = [word, ...rest].map(verbOf);
   const [own = '', next = ''] = isProgram([word, ...rest]) ? all.slice(1) : all;
-  const names = [`${own} ${next}`, own];
-  return WITHOUT_COMMAND.find(([words]) =>
-    names.some((each) => words.split(',').includes(each)),
-  )?.[1];
+  return ADVICE_WITHOUT.get(`${own} ${next}`) ?? ADVICE_WITHOUT.get(own);
 }
 
 /** Whether a line runs benchmarks: `lighteval accelerate`, `swift eval`. With a text, it measures perplexity. */
@@ -311,9 +307,17 @@ export const aliasesOf = (command: string): string[] =>
     .flatMap(([, words]) => words.split(','))
     .filter((word) => /^[\w-]+$/.test(word));
 
+/** What a table says of each word in it, the first row with the word first. */
+const byWord = <T>(rows: readonly (readonly [words: string, value: T])[]): ReadonlyMap<string, T> =>
+  new Map(
+    rows.toReversed().flatMap(([words, value]) => words.split(',').map((word) => [word, value])),
+  );
+
+const LINES = byWord(VERBS.map(([lines, words]) => [words, lines]));
+const ADVICE_WITHOUT = byWord(WITHOUT_COMMAND);
+
 /** The lines that a word means; none for a word that is not in the table. */
-const linesOf = (word: string): readonly string[] =>
-  VERBS.find(([, words]) => words.split(',').includes(word))?.[0] ?? [];
+const linesOf = (word: string): readonly string[] => LINES.get(word) ?? [];
 
 /** The words after the name of a command, with a test of the flags that have no value. */
 export interface VerbWords {

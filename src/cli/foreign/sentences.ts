@@ -2,15 +2,8 @@
 import path from 'node:path';
 import { freeName } from '../../base/files/file-system.js';
 import { ownValue } from '../../base/text/words.js';
-import { KINDS } from '../line/extra-words.js';
-import {
-  flagCounting,
-  inEnglish,
-  isBeginning,
-  isFiller,
-  type Topic,
-  topicOf,
-} from './spoken-words.js';
+import { flagCounting, KINDS } from '../line/extra-words.js';
+import { inEnglish, isBeginning, isFiller, type Topic, topicOf } from './spoken-words.js';
 
 /** Tests of words that other modules know. */
 export interface Vocabulary {

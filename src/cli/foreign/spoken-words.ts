@@ -53,17 +53,6 @@ const FILLERS: ReadonlySet<string> = new Set(
 /** Whether a word adds nothing to a sentence. */
 export const isFiller = (word: string): boolean => FILLERS.has(word.toLowerCase());
 
-/** What a number counts, by the word after it. */
-const COUNTED: Readonly<Record<string, string>> = {
-  ...{ users: '--users', user: '--users', people: '--users', clients: '--users' },
-  ...{ gpus: '--gpus', cards: '--gpus' },
-  ...{ context: '--context', ctx: '--context', tokens: '--context' },
-};
-
-/** The flag for a number before a word. */
-export const flagCounting = (word: string): string | undefined =>
-  ownValue(COUNTED, word.toLowerCase());
-
 const rows = (text: string): Readonly<Record<string, string>> =>
   Object.fromEntries(
     text.split(',').flatMap((row) => {

@@ -4,8 +4,13 @@ import { usageError } from '../../base/errors.js';
 import { nearest, nearestWithDigits } from '../../config/nearest.js';
 import { quote } from '../../config/quote.js';
 import { foldedName, nearestValue } from '../foreign/spellings.js';
-import { choicesText, listingOf } from './allowed-values.js';
-import { type DeclaredFlag, exampleOf, isPlaceholder } from './flag-example.js';
+import {
+  choicesText,
+  type DeclaredFlag,
+  exampleOf,
+  isPlaceholder,
+  listingOf,
+} from './flag-example.js';
 import type { LineMistake, MeantLine } from './line-mistake.js';
 import { FALSE, meantLines, NUMERIC, type Option, TRUE } from './meant-lines.js';
 import type { TypedLine } from './typed-line.js';
