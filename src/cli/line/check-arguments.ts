@@ -96,14 +96,15 @@ function missingFile(typed: TypedLine): string | undefined {
   return isFile && !fs.existsSync(word) ? `there is no file ${quote(word)}` : undefined;
 }
 
+/** One word of a language, which is not the value of a switch. */
+const IS_PROMPT = /^(?!(?:true|false|yes|no|on|off|auto)$)\p{L}+[?!.]?$/iu;
+
 /** The line without the prompt of a program that runs a model, for a command that does not. */
 const withoutPrompt = (
   typed: TypedLine,
   { word, at }: { word: string; at: number },
 ): MeantLine[] =>
-  typed.isOfTool &&
-  typed.command.id === 'fit' &&
-  (word.includes(' ') || /^\p{L}+[?!.]?$/u.test(word))
+  typed.isOfTool && typed.command.id === 'fit' && (word.includes(' ') || IS_PROMPT.test(word))
     ? [{ ...typed.corrected(at, []), leftOut: [`the prompt ${quote(word)} is not needed`] }]
     : [];
 

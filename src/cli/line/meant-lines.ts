@@ -231,8 +231,11 @@ export const fitOfPlan = (typed: TypedLine): readonly string[] => [
 ];
 
 /** Whether a flag only says that a line trains, which one about adapters says already: `--do_train`. */
-const isOfAdapters = (typed: TypedLine, { name, value }: FlagMeaning): boolean =>
-  name === 'for' && value === 'training' && OF_LORA.test(typed.words.join(' '));
+const isOfAdapters = (typed: TypedLine, { name, value }: FlagMeaning, given: GivenFlag): boolean =>
+  name === 'for' &&
+  value === 'training' &&
+  !/type$|full/i.test(given.name) &&
+  OF_LORA.test(typed.words.join(' '));
 
 /** A flag of another tool in a line, with one of its meanings. */
 interface Reading {
@@ -268,7 +271,7 @@ function conditionalLines(reading: Reading, onlyFor: string | RegExp): MeantLine
   const isMeant = isKey ? foldedName(key) === foldedName(onlyFor) : onlyFor.test(found ?? '');
   if (!isMeant || (isKey && value?.includes(','))) return [];
   if (name === '' || name === '<none>') return [withoutFlag(typed, given, name, length)];
-  if (isOfAdapters(typed, meaning)) return [withoutFlag(typed, given, '', length)];
+  if (isOfAdapters(typed, meaning, given)) return [withoutFlag(typed, given, '', length)];
   if (value !== undefined && name.startsWith('<')) {
     return asArgument(typed, name.slice(1, -1), value, given.at, length);
   }
@@ -318,7 +321,7 @@ function flagLines(reading: Reading): MeantLine[] {
   const flag = typed.command.flags[name];
   if (flag === undefined || flag.hidden) return [];
   const isTruth = own !== undefined && (TRUE.test(own) || FALSE.test(own));
-  if (isOfAdapters(typed, meaning)) {
+  if (isOfAdapters(typed, meaning, given)) {
     return [withoutFlag(typed, given, '', isTruth ? length : 1)];
   }
   if (implied !== undefined) return switchLines(reading, [`--${name}`, implied]);
