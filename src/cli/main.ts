@@ -16,8 +16,7 @@ import { escapeText, quote } from '../config/quote.js';
 import { spellAsFlags } from './flag-spelling.js';
 import type { HelpLength } from './help.js';
 import { readCommandLine } from './line/command-line.js';
-import { LineMistake, type MeantLine, pasteable } from './line/line-mistake.js';
-import { withoutParserText } from './line/parser-text.js';
+import { LineMistake, type MeantLine, pasteable, withoutParserText } from './line/line-mistake.js';
 import { type DeclaredCommand, MODEL_ARGUMENTS, NeedsMeanings } from './line/typed-line.js';
 import { renderOptions, writeInterruption, writeStdout } from './output.js';
 

@@ -41,7 +41,7 @@ const ARGUMENTS: Readonly<Record<string, readonly string[]>> = {
 const MATCHING: readonly string[] = [
   ...['ds_zero1.json', 'ds_zero2.json', 'ds_zero3.json', 'ds_zero0.json', '33', 'cuda:0', 'sft'],
   ...['full_shard auto_wrap', './cache', 'exps=CPU', 'adamw', 'lora', 'full'],
-  ...['bf16', 'safetensors'],
+  ...['bf16', 'safetensors', 'chatml'],
 ];
 
 interface Name {

@@ -8,6 +8,7 @@ import type { Run } from '../run-cli.js';
 import { runHere } from '../run-here.js';
 import { GUESSES, type Right } from './guesses.js';
 import { HABIT_GUESSES } from './habit-guesses.js';
+import { FRESH_GUESSES } from './program-guesses/fresh.js';
 import { FURTHER_GUESSES } from './program-guesses/further.js';
 import { MIXED_GUESSES } from './program-guesses/mixed.js';
 import { SERVING_GUESSES } from './program-guesses/serving.js';
@@ -97,6 +98,7 @@ describe('a first guess', () => {
     ...SPEECH_GUESSES,
     ...FURTHER_GUESSES,
     ...MIXED_GUESSES,
+    ...FRESH_GUESSES,
   ];
 
   it.each([...GUESSES, ...TOOL_GUESSES, ...HABIT_GUESSES, ...SENTENCE_GUESSES, ...PROGRAM_GUESSES])(

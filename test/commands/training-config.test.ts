@@ -1,4 +1,8 @@
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { onTestEnd } from '../cleanup.js';
 import { runHere } from '../run-here.js';
 
 const FILES = 'fixtures/training-configs';
@@ -231,6 +235,18 @@ describe('a training config in fit, train-plan and validate', () => {
       ...['fit', 'llama-3.1-8b', '--training-config', `${FILES}/accelerate.yaml`, '--gpu', 'h100'],
     );
     expect(training.setting).toMatchObject({ zero: 3, recompute: 'full' });
+  });
+
+  it('says the mistake of the file where its sizes cannot be read', async () => {
+    const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'minimind-'));
+    onTestEnd(() => fs.rmSync(folder, { recursive: true }));
+    const script = path.join(folder, 'gpt.sh');
+    const sizes = '--num-layers 4 --hiden-size 128 --num-attention-heads 4 --seq-length 128';
+    fs.writeFileSync(script, `torchrun pretrain_gpt.py ${sizes} --micro-batch-size 1\n`);
+    const { exit, message, problems } = await json('fit', script, '--gpu', 'h100');
+    expect(exit).toBe(2);
+    expect(message).not.toContain('names no model');
+    expect(JSON.stringify(problems)).toContain('hiden-size');
   });
 
   it('is checked by validate', async () => {

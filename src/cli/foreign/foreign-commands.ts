@@ -14,15 +14,14 @@ type VerbRow = readonly [lines: readonly string[], words: string, sources: reado
  */
 export const VERBS: readonly VerbRow[] = [
   [
-    ['generate'],
-    'cli,chat,sample,complete,inference,infer,talk,prompt,simple,generate-text,webchat,chat-cli,generate-full,' +
-      'swift app,swift web-ui,generate-adapter,generate-adapter-v2,generate-sequentially,generate-tp',
-    ['llama.cpp', 'axolotl', 'llama-factory', 'nanogpt', 'mlx', 'vllm', 'speech'],
-  ],
-  [
     ['generate', 'fit', 'quick-test'],
-    'run,llamafile,test-inference,main,mistralrs-server plain,mistralrs-server gguf,mistralrs-server run',
-    ['ollama', 'llamafile', 'exllama'],
+    'cli,chat,sample,complete,inference,infer,talk,prompt,simple,generate-text,webchat,chat-cli,generate-full,' +
+      'swift app,swift web-ui,generate-adapter,generate-adapter-v2,generate-sequentially,generate-tp,run,llamafile,' +
+      'test-inference,main,mistralrs-server plain,mistralrs-server gguf,mistralrs-server run,llm,mlx-lm generate',
+    [
+      ...(['llama.cpp', 'axolotl', 'llama-factory', 'nanogpt', 'mlx', 'vllm'] as const),
+      ...(['ollama', 'llamafile', 'exllama', 'speech'] as const),
+    ],
   ],
   [
     [
@@ -35,8 +34,8 @@ export const VERBS: readonly VerbRow[] = [
       'convert-checkpoint $1 --quantize int4',
       'convert-checkpoint --quantize int4',
     ],
-    'quantize,quant,quantise',
-    ['llama.cpp', 'axolotl'],
+    'quantize,quant,quantise,auto-round,llmcompressor,awq',
+    ['llama.cpp', 'axolotl', 'autogptq'],
   ],
   [['export $1 --save $2.onnx', 'convert-checkpoint'], 'convert', ['mlx', 'speech']],
   [
@@ -44,7 +43,7 @@ export const VERBS: readonly VerbRow[] = [
     'mlx-lm convert,convert-hf-to-gguf,to-gguf,shard,split,gguf-split,zero-to-fp32,consolidate,merge-weights,' +
       'merge-sharded-fsdp-weights,convert-srte,compress,convert-llama-weights-to-hf,dcp-to-torch,convert-to-litgpt,' +
       'convert-from-litgpt,convert-pretrained-checkpoint,lite auto-awq,lite auto-gptq,swift export,mlx-lm awq,mlx-lm gptq,mlx-lm dwq,mlx-lm dynamic-quant,lite smooth-quant,convert-lit-checkpoint,ct2-transformers-converter,convert-gguf,cast,recast,' +
-      'convert-to-safetensors',
+      'convert-to-safetensors,convert-weight',
     [
       'llama.cpp',
       'deepspeed',
@@ -87,13 +86,13 @@ export const VERBS: readonly VerbRow[] = [
     ['train-plan'],
     'train,finetune,fine-tune,pretrain,sft,pt,rlhf,schedule,dpo,finetune-full,run-clm,run-sft,train-full-sft,train-pretrain,' +
       'finetune-adapter,finetune-adapter-v2,grpo,kto,rloo,reward,ppo,orpo,base-train,chat-sft,train-gpt,pretrain-gpt,' +
-      'train-dpo',
+      'train-dpo,autotrain llm,create-config',
     ['axolotl', 'llama-factory', 'litgpt', 'trl', 'minimind', 'swift', 'transformers', 'speech'],
   ],
   [
     ['profile'],
     'flops,kv-cache,count,params,parameters,size,info,summary,show,count-params,describe,stats,calflops,thop,' +
-      'count-parameters,model-info,param-count,ptflops,fvcore',
+      'count-parameters,model-info,param-count,ptflops,fvcore,flopcountanalysis,num-parameters',
     ['ollama', 'speech'],
   ],
   [['profile $1 --tensors'], 'netron,print,tree,torchinfo,torchsummary', ['speech']],
@@ -109,7 +108,8 @@ export const VERBS: readonly VerbRow[] = [
       'throughput,requirements,text-generation-launcher,launch-server,trtllm-serve,api,api-server,how-many-gpus,' +
       'fit-params,cost,bench serve,bench-serving,serve api-server,genai-perf profile,koboldcpp,vllm-serve,openai-server,' +
       'swift deploy,deploy api-server,tabbyapi,text-generation-webui,trtllm-build,trtllm-serve serve,trtllm-bench latency,' +
-      'trtllm-bench build,mistralrs tune,swift rollout,server start,aphrodite run,exo,speculative',
+      'trtllm-bench build,mistralrs tune,swift rollout,server start,aphrodite run,exo,speculative,launch,run-batch,' +
+      'docker-model configure,text-generation-benchmark,benchmarker',
     [
       ...([
         'accelerate',
@@ -130,7 +130,7 @@ export const VERBS: readonly VerbRow[] = [
   [['quick-test'], 'test,smoke-test,sanity-check', ['speech']],
   [
     ['quick-test --only timing', 'fit'],
-    'bench,benchmark,bench latency,bench throughput,bench-one-batch,batched-bench',
+    'bench,llamafile-bench,benchmark,bench latency,bench throughput,bench-one-batch,batched-bench',
     ['llama.cpp', 'vllm', 'sglang', 'mlx'],
   ],
   [['validate'], 'check,lint,validate-config', ['speech']],
@@ -140,7 +140,11 @@ export const VERBS: readonly VerbRow[] = [
   [['init $1 --save $2'], 'tune cp', ['torchtune']],
   [['init $1 --save -'], 'tune cat', ['torchtune']],
   [['init'], 'new,create', ['ollama', 'speech']],
-  [['list'], 'models,presets,ls', ['ollama', 'lmstudio', 'torchtune']],
+  [
+    ['list'],
+    'models,presets,ls,models ls,model ls,models list,model list',
+    ['ollama', 'lmstudio', 'torchtune'],
+  ],
   [
     [
       'export $1 --save $2.onnx',
@@ -152,11 +156,13 @@ export const VERBS: readonly VerbRow[] = [
     ['optimum', 'speech'],
   ],
   [['inspect --tensors'], 'tensors,keys,state-dict', ['speech']],
+  [['inspect --hash'], 'gguf-hash', ['llama.cpp']],
   [['inspect'], 'cat,dump,gguf-dump,gguf,safetensors,safetensors-info', ['llama.cpp', 'speech']],
   [['compare-srte'], 'srte', ['speech']],
   [
     ['doctor'],
-    'devices,engines,env,ps,lms status,nvidia-smi,rocm-smi,collect-env,system-info,ds-report,check-env',
+    'devices,engines,env,ps,lms status,nvidia-smi,rocm-smi,collect-env,system-info,ds-report,check-env,lms runtime,' +
+      'nvtop,nvitop,gpustat',
     ['ollama', 'llama-factory', 'transformers', 'accelerate', 'lmstudio', 'speech'],
   ],
   [['--version'], 'version', ['llama-factory', 'lmstudio', 'speech']],
@@ -164,6 +170,34 @@ export const VERBS: readonly VerbRow[] = [
 
 /** Words for a download, and for changes to a store of models. */
 export const DOWNLOADS: ReadonlySet<string> = new Set(['pull', 'download', 'get', 'fetch']);
+
+/** Commands without a counterpart here, and what there is. The words are those of `VERBS`. */
+export const WITHOUT_COMMAND: readonly (readonly [words: string, advice: string])[] = [
+  [
+    'imatrix',
+    'llama-imatrix makes such a file from a text; write it as in minimind convert-checkpoint MODEL OUT.gguf --dtype q4_k_m --imatrix FILE',
+  ],
+  [
+    'gguf-new-metadata,gguf-set-metadata,gguf-editor-gui',
+    'minimind changes no metadata of a file; minimind convert-checkpoint MODEL OUT.gguf writes a new one',
+  ],
+  [
+    'mergekit-yaml,mergekit-moe,mergekit-multi,mergekit-evolve,mergekit-mega,mergekit-extract-lora,mergekit-tokensurgeon,mergekit-layershuffle',
+    'minimind does not merge or subtract models; minimind compare shows several side by side',
+  ],
+  [
+    'convert-lora-to-gguf',
+    'minimind writes no adapters; write a model with its adapter as in minimind convert-checkpoint MODEL OUT.gguf --merge-lora DIR',
+  ],
+  [
+    'export openvino,export neuron,export executorch,export tflite',
+    'minimind writes ONNX, safetensors, PyTorch and GGUF, and not OpenVINO, Neuron, ExecuTorch or TFLite: write it as in minimind export MODEL --save model.onnx',
+  ],
+  [
+    'onnxruntime,openvino',
+    'minimind reads ONNX graphs and does not change them: write it as in minimind export MODEL --save model.onnx',
+  ],
+];
 
 /** Commands that run benchmarks, which have no counterpart here: lists of tasks. */
 export const BENCHMARKS: ReadonlySet<string> = new Set([

@@ -26,6 +26,8 @@ const VARIABLES: Readonly<Record<string, string>> = {
   OLLAMA_KV_CACHE_TYPE: '--kv-cache-type',
   OLLAMA_CONTEXT_LENGTH: '--context-length',
   OLLAMA_FLASH_ATTENTION: '--flash-attn',
+  // pytorch/torchtitan run_train.sh.
+  CONFIG_FILE: '--config',
 };
 
 /** This program by its package or its file: `minimind@latest`, `./minimind`. */
@@ -42,16 +44,18 @@ const LAUNCHER_MODULES: Readonly<Record<string, string>> = {
   'deepspeed.launcher.runner': 'deepspeed',
 };
 
+/** Scripts that are such a launcher: EleutherAI/gpt-neox README.md. */
+const LAUNCHER_SCRIPTS: Readonly<Record<string, string>> = { 'deepy.py': 'deepspeed' };
+
 /** Flags of launchers that count processes of a machine, and machines. */
-const PER_MACHINE = /^(?:nprocpernode|numgpus|gpuspernode|numaccelerators)$/;
+const PER_MACHINE = /^(?:nproc|nprocpernode|numgpus|gpuspernode|numaccelerators)$/;
 const IN_ALL = /^numprocesses$/;
 const MACHINES = /^(?:nnodes|numnodes|nummachines)$/;
 
-/** Short flags of DeepSpeed. */
-const SHORT: Readonly<Record<string, string>> = {
-  '-i': 'include',
-  '-e': 'exclude',
-  '-H': 'hostfile',
+/** Short flags of launchers. */
+const SHORT: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+  deepspeed: { '-i': 'include', '-e': 'exclude', '-H': 'hostfile' },
+  composer: { '-n': 'nproc' },
 };
 
 /** Switches of launchers, which have no value: torch/distributed/run.py, accelerate/commands/launch.py. */
@@ -66,7 +70,7 @@ const RECIPES: Readonly<Record<string, string>> = {
 };
 
 /** Variables that are read, or that hold a secret, which no line repeats. */
-const COUNTED_VARIABLE = /^(?:NNODES|NPROC_PER_NODE|(?:CUDA|HIP|ROCR)_VISIBLE_DEVICES)$/;
+const COUNTED_VARIABLE = /^(?:NNODES|NPROC_PER_NODE|NGPU|(?:CUDA|HIP|ROCR)_VISIBLE_DEVICES)$/;
 const SECRET = /TOKEN|KEY|SECRET|PASSWORD/;
 
 /** What is said of a variable without a meaning here. */
@@ -105,7 +109,10 @@ type Variable = readonly [name: string, value: string];
 function gpusOf(variables: readonly Variable[]): number | undefined {
   const values = new Map(variables);
   // hiyouga/LLaMA-Factory ff6d4d1 src/llamafactory/launcher.py, modelscope/ms-swift 3602360 swift/cli/main.py.
-  const [machines, each] = ['NNODES', 'NPROC_PER_NODE'].map((name) => Number(values.get(name)));
+  const [machines, processes, cards] = ['NNODES', 'NPROC_PER_NODE', 'NGPU'].map((name) =>
+    Number(values.get(name)),
+  );
+  const each = processes || cards;
   const visible = variables.find(([name]) => VISIBLE.test(name))?.[1].split(',').length ?? 0;
   const gpus = (each || visible) * (machines || 1);
   return gpus > 1 ? gpus : undefined;
@@ -118,7 +125,11 @@ function lineFrom(rest: readonly string[], hasPrefix: boolean): StartedLine | un
     return fromLauncher(name, rest.slice(runnerNamed(first)?.words === undefined ? 1 : 2));
   }
   if (runnerNamed(first)?.starts === 'python') return fromPython(rest.slice(1));
-  if (isScript(first)) return { words: [stemOf(first), ...rest.slice(1)], script: first };
+  if (isScript(first) || isOfShell(first))
+    return { words: [stemOf(first), ...rest.slice(1)], script: first };
+  // The scripts of a program, after its name.
+  if (PROGRAMS.has(first.toLowerCase()) && isScript(rest[1] ?? ''))
+    return fromPython(rest.slice(1));
   const program = /[/\\.-]/.test(first) ? programInFile(first) : undefined;
   if (program !== undefined && program !== first) return { words: [program, ...rest.slice(1)] };
   return hasPrefix ? { words: rest } : undefined;
@@ -157,6 +168,9 @@ function withoutPrefix(words: readonly string[], before: readonly Variable[] = [
   }
   if (/^(?:--yes|-y|--)$/.test(first)) return withoutPrefix(words.slice(1), before);
   const runner = runnerNamed(first);
+  if (runner?.starts === 'container' && next === 'model') {
+    return { rest: ['docker-model', ...rest], variables: before, leftOut: [] };
+  }
   const isNext = runner?.words?.includes(next) ?? false;
   if (runner?.starts === 'container' && isNext) return fromContainer(rest, before);
   if (runner?.starts !== 'program') return { rest: words, variables: before, leftOut: [] };
@@ -193,11 +207,14 @@ function fromContainer(words: readonly string[], before: readonly Variable[]): P
 
 const isScript = (word: string) => /\.py$/i.test(word);
 
+/** A script of a shell that is started as it is: `./run_train.sh`. */
+const isOfShell = (word: string) => /\.sh$/i.test(word);
+
 /** A script as a command of another tool: `examples/train_gpt.py` is `train-gpt`. */
 const stemOf = (script: string) =>
   path
     .basename(script.replaceAll('\\', '/'))
-    .replace(/\.py$/i, '')
+    .replace(/\.(?:py|sh)$/i, '')
     .replaceAll('_', '-')
     .toLowerCase();
 
@@ -206,6 +223,8 @@ function fromPython(words: readonly string[]): StartedLine | undefined {
   const word = words[at] ?? '';
   if (word !== '-m') {
     if (!isScript(word)) return undefined;
+    const launcher = ownValue(LAUNCHER_SCRIPTS, word);
+    if (launcher !== undefined) return fromLauncher(launcher, words.slice(at + 1));
     return { words: [stemOf(word), ...withoutDashes(words.slice(at + 1))], script: word };
   }
   const [module = '', ...rest] = words.slice(at + 1);
@@ -246,7 +265,7 @@ function fromLauncher(launcher: string, words: readonly string[]): StartedLine |
       return withFlags({ words: [command], script }, words.slice(at + 1));
     }
     const [written = '', inline] = word.split(/=(.*)/s);
-    const short = launcher === 'deepspeed' ? ownValue(SHORT, written) : undefined;
+    const short = ownValue(ownValue(SHORT, launcher) ?? {}, written);
     const name = short ?? foldedName(written);
     const next = words[at + 1] ?? '';
     const hasNext = !SWITCHES.test(name) && !/^-|\.py$/.test(next) && next !== '';

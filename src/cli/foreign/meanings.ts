@@ -13,6 +13,7 @@ import {
   OF_A_PROGRAM_STORE,
   OF_A_STORE,
   VERBS,
+  WITHOUT_COMMAND,
 } from './foreign-commands.js';
 import { FLAGS } from './foreign-flags.js';
 import { LATE_COMMANDS, PROGRAM_FLAGS, PROGRAMS, programInFile } from './programs.js';
@@ -20,25 +21,25 @@ import { foldedName } from './spellings.js';
 
 export { writtenFlag } from './programs.js';
 
+const NO_BENCHMARKS =
+  'minimind runs no benchmarks such as hellaswag; for the perplexity of a text write --text FILE';
+
 /** Advice for flags without a meaning here. */
 const ADVICE: Readonly<Record<string, string>> = {
-  tasks:
-    'minimind runs no benchmarks such as hellaswag; for the perplexity of a text write --text FILE',
-  ...Object.fromEntries(
-    names('benchmark,benchmarks,bench').map((name) => [
-      name,
-      'minimind runs no benchmarks such as hellaswag; for the perplexity of a text write --text FILE',
-    ]),
+  ...advised('tasks,benchmark,benchmarks,bench', NO_BENCHMARKS),
+  ...advised(
+    'num-fewshot',
+    'minimind runs no benchmarks; for the perplexity of a text write --text FILE',
   ),
-  numfewshot: 'minimind runs no benchmarks; for the perplexity of a text write --text FILE',
-  color: 'set FORCE_COLOR=1 for colours in a pipe',
-  colour: 'set FORCE_COLOR=1 for colours in a pipe',
-  deepspeed: 'write the stage of its zero_optimization as --zero 1, 2 or 3',
-  ...Object.fromEntries(
-    names('global-batch-size,gbs,train-batch-size,global-train-batch-size').map((name) => [
-      name,
-      '--global-batch counts tokens: the sequences times --context',
-    ]),
+  ...advised('color,colour', 'set FORCE_COLOR=1 for colours in a pipe'),
+  ...advised(
+    'p99,p90,p50,p99-latency,p90-latency',
+    'minimind knows one limit on latency, --p95 TIME: 95 % of the requests end within it',
+  ),
+  ...advised('deepspeed', 'write the stage of its zero_optimization as --zero 1, 2 or 3'),
+  ...advised(
+    'global-batch-size,gbs,train-batch-size,global-train-batch-size',
+    '--global-batch counts tokens: the sequences times --context',
   ),
 };
 
@@ -48,12 +49,17 @@ const CHOSEN: ReadonlySet<string> = new Set(
     'deepspeed,stage,mode,task,purpose,use,size,budget,rate,prompt,input,output,data,file,text,type,method,length,all,full,' +
       'write,test,tests,run,compare,vram,memory,gpu-memory,mem,ram,decay,count,list,plain,scale,range,with,plan,' +
       'max-total-tokens,block-size,num-gpu,start,load,from,train-batch-size,iterations,rounds,model-size,debug,interactive,' +
-      'p99,p90,p99-latency,lora,peft,adapter,task,benchmark,bench,speed,shard,apply-chat-template,n',
+      'lora,peft,adapter,task,benchmark,bench,speed,shard,apply-chat-template,n',
   ),
 );
 
 function names(text: string): string[] {
   return text.split(',').map(foldedName);
+}
+
+/** One advice for several names. */
+function advised(text: string, advice: string): Record<string, string> {
+  return Object.fromEntries(names(text).map((name) => [name, advice]));
 }
 
 /** Whether a meaning is the same flag under another name, with the same value. */
@@ -99,11 +105,8 @@ export function commandAdvice(word: string, rest: readonly string[]): string | u
   const isOfProgram = isProgram([word, ...rest]);
   const [own = '', ...words] = isOfProgram ? rest : [word, ...rest];
   const command = verbOf(own);
-  // importances of weights, and tasks of benchmarks.
-  if (command === 'imatrix') {
-    return 'llama-imatrix makes such a file from a text; write it as in minimind convert-checkpoint MODEL OUT.gguf --dtype q4_k_m --imatrix FILE';
-  }
-  if (isBenchmark(word, rest)) return ADVICE.tasks;
+  const without = withoutCommand(word, rest);
+  if (without !== undefined) return without;
   const type = flagIn(words, /^(?:-q|--quantize)$/)?.value;
   if (isOfProgram && command === 'create' && type !== undefined) {
     return `write it as in minimind convert-checkpoint MODEL OUT.gguf --dtype ${type}`;
@@ -125,6 +128,14 @@ export function commandAdvice(word: string, rest: readonly string[]): string | u
   const repository = hubRepository(given.join('-')) ?? hubRepository(first);
   if (repository === undefined) return 'a model of the hub is read as hf:ORG/NAME';
   return `write ${downloadLine(repository)}, or read its config as hf:${repository}`;
+}
+
+/** The advice for a line whose command has no counterpart: its first words, with or without the name of a program. */
+function withoutCommand(word: string, rest: readonly string[]): string | undefined {
+  if (isBenchmark(word, rest)) return NO_BENCHMARKS;
+  const all = [word, ...rest].map(verbOf);
+  const [own = '', next = ''] = isProgram([word, ...rest]) ? all.slice(1) : all;
+  return ADVICE_WITHOUT.get(`${own} ${next}`) ?? ADVICE_WITHOUT.get(own);
 }
 
 /** Whether a line runs benchmarks: `lighteval accelerate`, `swift eval`. With a text, it measures perplexity. */
@@ -296,9 +307,17 @@ export const aliasesOf = (command: string): string[] =>
     .flatMap(([, words]) => words.split(','))
     .filter((word) => /^[\w-]+$/.test(word));
 
+/** What a table says of each word in it, the first row with the word first. */
+const byWord = <T>(rows: readonly (readonly [words: string, value: T])[]): ReadonlyMap<string, T> =>
+  new Map(
+    rows.toReversed().flatMap(([words, value]) => words.split(',').map((word) => [word, value])),
+  );
+
+const LINES = byWord(VERBS.map(([lines, words]) => [words, lines]));
+const ADVICE_WITHOUT = byWord(WITHOUT_COMMAND);
+
 /** The lines that a word means; none for a word that is not in the table. */
-const linesOf = (word: string): readonly string[] =>
-  VERBS.find(([, words]) => words.split(',').includes(word))?.[0] ?? [];
+const linesOf = (word: string): readonly string[] => LINES.get(word) ?? [];
 
 /** The words after the name of a command, with a test of the flags that have no value. */
 export interface VerbWords {
@@ -374,7 +393,7 @@ export const isVerb = (word: string): boolean => linesOf(verbOf(word)).length > 
 /** Whether a line begins with a program and its command. */
 export const isProgram = ([word = '', next = '']: readonly string[]): boolean =>
   PROGRAMS.has(verbOf(word)) &&
-  next !== 'launch' &&
+  !(word === 'accelerate' && next === 'launch') &&
   (isVerb(next) || DOWNLOADS.has(next) || OF_A_STORE.has(next) || !/^(?:-|$)|\.py$/.test(next));
 
 /**
@@ -387,14 +406,17 @@ export function programWords(words: readonly string[]): readonly string[] {
   const at = rest.findIndex((word) => late.includes(word));
   if (at > 0) return [first, rest[at] ?? '', ...rest.toSpliced(at, 1)];
   const [, program = '', command = ''] = /^([\w-]+)\.([\w.-]+)$/.exec(first) ?? [];
-  return PROGRAMS.has(verbOf(program)) ? [program, command, ...rest] : words;
+  if (PROGRAMS.has(verbOf(program))) return [program, command, ...rest];
+  // A name of Python: fvcore.nn.FlopCountAnalysis.
+  const name = /^[a-z]\w*(?:\.\w+)*\.(\w{6,})$/i.exec(first)?.[1];
+  return name !== undefined && !isVerb(first) && isVerb(name) ? [name, ...rest] : words;
 }
 
 /** Lines that a command of another tool means, the most likely one first. */
 export function verbLines(word: string, verb: VerbWords): string[][] {
   const first = verbOf(word);
   const [next = ''] = verb.words;
-  if (isBenchmark(word, verb.words)) return [];
+  if (withoutCommand(word, verb.words) !== undefined) return [];
   if (first === 'ollama' && next === 'create' && commandAdvice(word, verb.words)) return [];
   const isOfProgram = isProgram([word, ...verb.words]);
   // Programs have `--` before the flags of a launcher.
@@ -416,8 +438,13 @@ export function verbLines(word: string, verb: VerbWords): string[][] {
   return verb.isCommand(next) ? [[next, ...rest.words]] : [];
 }
 
+/** Registries before the name of a model: containers/ramalama docs/ramalama.1.md, "Model transports"; Docker Hub, `ai`. */
+const OF_LIBRARY = /^(?:ollama:\/\/(?:library\/)?|ai\/)(?=[\w.:-]+$)/;
+const OF_HUB = /^(?:hf|huggingface):\/\/(?=[\w.-]+\/)/;
+
 /** A model of the hub as Ollama names it, with its type: `hf.co/ORG/NAME:Q4_K_M`. */
-function hubWords(word: string): string[] {
+function hubWords(written: string): string[] {
+  const word = written.replace(OF_LIBRARY, '').replace(OF_HUB, 'hf:');
   const [, repository, type] =
     /^(?:hf\.co|huggingface\.co)\/([\w.-]+\/[\w.-]+):(\w+)$/.exec(word) ?? [];
   return repository === undefined || type === undefined

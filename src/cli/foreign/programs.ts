@@ -18,7 +18,7 @@ const CONTAINERS: Runner = { starts: 'container', words: ['run'] };
 
 /**
  * Launchers of training scripts are torchrun, accelerate 16cb6eb commands/launch.py, DeepSpeed edaa722
- * deepspeed/launcher/runner.py, torchtune bd2a0fc torchtune/_cli/run.py.
+ * deepspeed/launcher/runner.py, torchtune bd2a0fc torchtune/_cli/run.py, and mosaicml/composer composer/cli/launcher.py.
  */
 const RUNNERS: Readonly<Record<string, Runner>> = {
   ...{ nohup: PLAIN, time: PLAIN, exec: PLAIN, srun: PLAIN },
@@ -35,6 +35,7 @@ const RUNNERS: Readonly<Record<string, Runner>> = {
   torchrun: { starts: 'processes', runsScripts: true },
   accelerate: { starts: 'processes', words: ['launch'], runsScripts: true },
   deepspeed: { starts: 'processes', runsScripts: true },
+  composer: { starts: 'processes', runsScripts: true },
   tune: { starts: 'processes', words: ['run'] },
   ...{ docker: CONTAINERS, podman: CONTAINERS, nerdctl: CONTAINERS },
 };
@@ -48,15 +49,9 @@ export const PROGRAMS: ReadonlySet<string> = new Set([
   ...['ollama', 'vllm', 'sglang', 'lms', 'axolotl', 'accelerate', 'llamafactory-cli', 'mlx-lm'],
   ...['deepspeed', 'hf', 'huggingface-cli', 'optimum-cli', 'tune', 'lm-eval', 'litgpt', 'trl'],
   ...['llama', 'lmdeploy', 'genai-perf', 'transformers', 'transformers-cli', 'swift', 'megatron'],
-  ...[
-    'mistralrs-server',
-    'text-generation-server',
-    'kt',
-    'gpustack',
-    'openllm',
-    'ramalama',
-    'local-ai',
-  ],
+  ...['mistralrs-server', 'text-generation-server', 'kt', 'gpustack', 'openllm', 'ramalama'],
+  ...['local-ai', 'docker-model', 'mlc-llm', 'xinference', 'autotrain', 'exllamav3', 'gptqmodel'],
+  ...['safetensors-cli'],
   ...['mistralrs', 'aphrodite', 'exo', 'jan', 'cortex', 'trtllm-bench', 'lighteval', 'unsloth'],
 ]);
 
@@ -116,6 +111,7 @@ export const PROGRAM_FLAGS: Readonly<Record<string, Readonly<Record<string, Prog
     '--num-layers': { name: '--mlx.num-layers' },
     '-q': { name: '--int4', unless: '--q-bits' },
     '-g': { name: '--generation-tokens' },
+    '-b': { name: '--batch' },
     // A training and not a test of it.
     '--train': { name: '--mlx.train' },
   },
@@ -124,7 +120,10 @@ export const PROGRAM_FLAGS: Readonly<Record<string, Readonly<Record<string, Prog
   // Kinds of models: lm_eval/models.
   'lm-eval': { '--model': { name: '--lm-eval.model', when: '--model_args' } },
   ...{
-    vllm: { '-q': { name: '--quantization' } },
+    vllm: {
+      '-q': { name: '--quantization' },
+      ...{ '-i': { name: '--vllm.batch-file' }, '-o': { name: '--vllm.batch-file' } },
+    },
     aphrodite: { '-q': { name: '--quantization' } },
   },
   // The tokens of all sequences together: sgl-project/sglang 004813e docs/advanced_features/server_arguments.md.
@@ -133,7 +132,9 @@ export const PROGRAM_FLAGS: Readonly<Record<string, Readonly<Record<string, Prog
     ...REPLICAS,
   },
   'launch-server': REPLICAS,
+  'text-generation-benchmark': { '--tokenizer-name': { name: '--model' } },
   'trtllm-bench': { '--model_path': { name: '--trtllm.model-path' } },
+  'docker-model': { '-d': { name: '--detach' } },
   mistralrs: { '-p': { name: '--port' }, '-f': { name: '--model' } },
   swift: {
     '--merge_lora': { name: '--swift.merge-lora' },
@@ -145,4 +146,4 @@ export const PROGRAM_FLAGS: Readonly<Record<string, Readonly<Record<string, Prog
 
 /** A flag as the user wrote it, for one of `PROGRAM_FLAGS`: `--mlx.num-layers` is `--num-layers`. */
 export const writtenFlag = (word: string): string =>
-  word.replace(/^--(?:accelerate|exllama|mlx|trtllm|lm-eval|sglang|swift)\./, '--');
+  word.replace(/^--(?:accelerate|exllama|mlx|trtllm|lm-eval|sglang|swift|vllm)\./, '--');

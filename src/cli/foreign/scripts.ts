@@ -194,6 +194,9 @@ export function scriptError(expected: string, script: string): UserError {
   );
 }
 
+/** Whether a script is none of the projects in the table. */
+export const isOfOthers = (script: string): boolean => scriptRow(script) === undefined;
+
 /** A script among the arguments of a command, instead of a model; undefined if there is none. */
 export const scriptArgument = (words: readonly string[]): string | undefined =>
   words.find((word, at) => isScript(word) && scriptRow(word) && !words[at - 1]?.startsWith('-'));

@@ -2,7 +2,8 @@
 import path from 'node:path';
 import { freeName } from '../../base/files/file-system.js';
 import { ownValue } from '../../base/text/words.js';
-import { KINDS } from '../line/extra-words.js';
+import { flagCounting, KINDS } from '../line/extra-words.js';
+import { inEnglish, isBeginning, isFiller, type Topic, topicOf } from './spoken-words.js';
 
 /** Tests of words that other modules know. */
 export interface Vocabulary {
@@ -10,38 +11,6 @@ export interface Vocabulary {
   readonly isModel: (word: string) => Promise<boolean>;
   readonly isCard: (word: string) => boolean;
 }
-
-/** What a sentence asks, by a word of it; the first row with a word in the sentence. */
-const TOPICS: readonly (readonly [topic: Topic, words: RegExp])[] = [
-  ['adapters', /^(?:q?lora|fine-?tun(?:e|ed|ing))$/i],
-  ['training', /^(?:(?:pre)?train(?:ed|ing)?|train)$/i],
-  ['comparison', /^(?:compare[ds]?|vs\.?|versus|difference|between)$/i],
-  [
-    'hardware',
-    /^(?:v?ram|memory|mem|runs?|running|fits?|fitting|gpus?|cards?|serve|serving|host|deploy|load|hardware|fast|speed|slow|machine)$/i,
-  ],
-  [
-    'size',
-    /^(?:big|large|size|sizes?|param(?:s|eters?)?|weights?|layers?|flops|kv|cache|long|bigger|larger|smaller|biggest|smallest)$/i,
-  ],
-];
-
-type Topic = 'adapters' | 'training' | 'comparison' | 'hardware' | 'size';
-
-/** Words that begin a sentence, and verbs that a sentence can begin with. */
-const BEGINNINGS =
-  /^(?:how|what|whats|what's|which|where|can|could|will|would|does|do|is|are|should|i|show|tell|find|count|estimate|serve|run|train|fine-?tune|pretrain|host|deploy|design|build|q?lora|fit|profile|plan|compare|export|please)$/i;
-
-/** Words that add nothing. */
-const FILLERS =
-  /^(?:a|an|the|my|me|i|we|you|it|its|do|does|is|are|be|to|of|on|onto|in|at|for|from|with|using|and|or|by|how|what|whats|what's|which|where|can|could|will|would|should|shall|much|many|need|needs|needed|take|takes|require|requires|required|have|has|there|get|single|one|models?|llms?|network|show|tell|find|count|estimate|enough|possible|design|build|good|best|new|small|this|that|than|use|used|please|plan|into)$/i;
-
-/** What a number counts, by the word after it. */
-const COUNTED: Readonly<Record<string, string>> = {
-  ...{ users: '--users', user: '--users', people: '--users', clients: '--users' },
-  ...{ gpus: '--gpus', cards: '--gpus' },
-  ...{ context: '--context', ctx: '--context', tokens: '--context' },
-};
 
 /** Most words of the name of a card, and of a model. */
 const MOST_OF_NAME = 6;
@@ -51,6 +20,8 @@ interface Said {
   readonly flags: string[];
   readonly topics: Set<Topic>;
   size?: string;
+  /** A number of thousands: the context of a model, or the size of one. */
+  thousands?: string;
   isQuantized: boolean;
 }
 
@@ -63,22 +34,30 @@ export async function sentenceLine(
   vocabulary: Vocabulary,
 ): Promise<string[] | undefined> {
   const end = words.findIndex((word) => word.startsWith('-'));
-  const own = (end < 0 ? words : words.slice(0, end)).map((word) => word.replace(/[?!,]+$/, ''));
+  const own = (end < 0 ? words : words.slice(0, end)).map((word) =>
+    word.replace(/[?!,。？！，]+$/, ''),
+  );
   const rest = end < 0 ? [] : words.slice(end);
   const conversion = await conversionLine(own, vocabulary);
   if (conversion) return [...conversion, ...rest];
-  const isSentence =
-    BEGINNINGS.test(own[0] ?? '') && own.slice(1).some((word) => FILLERS.test(word));
-  if (!isSentence) return undefined;
-  const said = await meaningOf(own, vocabulary);
+  const english = inEnglish(own);
+  const isTranslated = english.join(' ') !== own.join(' ');
+  const isSentence = isTranslated || (isBeginning(own[0] ?? '') && own.slice(1).some(isFiller));
+  if (!isSentence && !(await isNameFirst(own, vocabulary))) return undefined;
+  const said = await meaningOf(english, vocabulary);
   const line = said && lineOf(said);
   return line && [...line, ...rest];
 }
 
+/** Whether a model or a card is followed by what is asked of it: `qwen3-8b vram`, `qwen3-8b 4090 q4_k_m`. */
+const isNameFirst = async (words: readonly string[], { isModel, isCard }: Vocabulary) =>
+  words.length > 1 &&
+  ((await isModel(words[0] ?? '')) || (isCard(words[0] ?? '') && /\d{3}/.test(words[0] ?? '')));
+
 /** Advice for a memory of a sentence in place of a card: `does qwen3-8b fit in 16GB`. */
 export function memoryInSentence(words: readonly string[]): string | undefined {
   const memory = words.find((word) => KINDS.size.test(word) && /g/i.test(word));
-  return memory === undefined || !BEGINNINGS.test(words[0] ?? '')
+  return memory === undefined || !isBeginning(words[0] ?? '')
     ? undefined
     : `name a GPU with --gpu: minimind fit --list-gpus ${memory} lists those with this memory`;
 }
@@ -90,13 +69,14 @@ async function meaningOf(
   const said: Said = { models: [], flags: [], topics: new Set(), isQuantized: false };
   for (let at = 0; at < words.length; at++) {
     const word = words[at] ?? '';
-    const [flag, next] = [ownValue(COUNTED, words[at + 1]?.toLowerCase() ?? ''), words[at + 1]];
+    const next = words[at + 1] ?? '';
+    const flag = flagCounting(next);
     if (flag !== undefined && KINDS.count.test(word)) {
       said.flags.push(flag, word);
       at++;
       continue;
     }
-    const topic = TOPICS.find(([, pattern]) => pattern.test(word))?.[0];
+    const topic = topicOf(word);
     if (topic !== undefined) {
       said.topics.add(topic);
       if (/^qlora$/i.test(word)) said.isQuantized = true;
@@ -108,16 +88,18 @@ async function meaningOf(
       at += card.length - 1;
       continue;
     }
-    if (FILLERS.test(word)) continue;
+    if (isFiller(word)) continue;
     const length = await modelAt(words, at, isModel);
     if (length > 0) {
       said.models.push(words.slice(at, at + length).join(' '));
       at += length - 1;
-    } else if (/^(?:4|8)$/.test(word) && /^bits?$/i.test(next ?? '')) {
+    } else if (/^[48]$/.test(word) && /^bits?$/i.test(next)) {
       said.flags.push('--dtype', `int${word}`);
       at++;
-    } else if (KINDS.bits.test(word)) said.flags.push('--dtype', word);
-    else if (/^\d[\d.]*[kmbt]$/i.test(word) && said.size === undefined) said.size = word;
+    } else if (/^q[48]$/i.test(word)) said.flags.push('--dtype', `int${word.slice(1)}`);
+    else if (KINDS.bits.test(word)) said.flags.push('--dtype', word);
+    else if (/^\d[\d.]*k$/i.test(word)) said.thousands = word;
+    else if (/^\d[\d.]*[mbt]$/i.test(word) && said.size === undefined) said.size = word;
     else return undefined;
   }
   return said;
@@ -159,8 +141,12 @@ function cardAt(
   return undefined;
 }
 
-function lineOf({ models, flags, topics, size, isQuantized }: Said): string[] | undefined {
+function lineOf(said: Said): string[] | undefined {
+  const { models, topics, thousands, isQuantized } = said;
   const [model, ...others] = models;
+  const context = model !== undefined && thousands !== undefined ? ['--context', thousands] : [];
+  const flags = [...said.flags, ...context];
+  const size = said.size ?? (model === undefined ? thousands : undefined);
   const hasCard = flags.includes('--gpu');
   if (model === undefined) {
     if (size !== undefined && !topics.has('adapters')) {
@@ -171,9 +157,10 @@ function lineOf({ models, flags, topics, size, isQuantized }: Said): string[] | 
   // A size besides a model is another question.
   if (size !== undefined) return undefined;
   if (others.length > 0) return ['compare', ...models, ...flags];
-  if (topics.has('adapters'))
+  const isFull = topics.has('full');
+  if (topics.has('adapters') && !isFull)
     return ['fit', model, '--for', isQuantized ? 'qlora' : 'lora', ...flags];
-  if (topics.has('training')) {
+  if (topics.has('training') || isFull) {
     return hasCard
       ? ['fit', model, '--for', 'training', ...flags]
       : ['train-plan', model, ...flags];

@@ -17,10 +17,11 @@ import {
   isVerb,
   nearestCommand,
   programWords,
+  type VerbWords,
   verbLines,
 } from './meanings.js';
 import { PROGRAMS, runnerNamed } from './programs.js';
-import { scriptError, scriptIn } from './scripts.js';
+import { isOfOthers, scriptError, scriptIn } from './scripts.js';
 import { memoryInSentence, sentenceLine } from './sentences.js';
 
 /**
@@ -46,27 +47,8 @@ export async function unknownCommand(
   const script = isVerb(text) || isProgram(typed) ? undefined : scriptIn(words);
   if (script !== undefined && said === undefined) return scriptError('a command', script);
   const rest = typed.slice(written.length);
-  const isFlag = text.startsWith('-');
-  const topics = config.topics.map(({ name }) => name);
-  const ids = [...config.commandIDs, ...topics].map((id) => id.replaceAll(':', ' '));
-  const known = [...new Set(ids)];
-  const verbs = verbLines(text, {
-    words: rest,
-    isSwitch: (word) => isSwitch(word, config),
-    isCommand: (word) => config.findCommand(word) !== undefined,
-  });
-  const advice = commandAdvice(text, rest) ?? memoryInSentence(words);
-  if (verbs.length > 0 || said !== undefined || advice !== undefined) {
-    const lines = [...(said ? [said] : []), ...verbs].map((meant) => ({
-      words: meant,
-      isSpelling: isHelp(isProgram(typed) ? rest.slice(1) : rest),
-      isOfTool: meant !== said,
-      lead: `did you mean ${commandIn(meant, config)}?`,
-    }));
-    return new LineMistake(`expected a command, found ${quote(text)}`, lines, {
-      otherwise: advice ?? 'minimind --help lists the commands',
-    });
-  }
+  const mistake = verbMistake({ text, rest, typed, words, said }, config);
+  if (mistake !== undefined) return mistake;
   // A program of others is not a typing mistake.
   const isOther = PROGRAMS.has(text.toLowerCase()) || runnerNamed(text) !== undefined;
   if (isOther) {
@@ -75,24 +57,74 @@ export async function unknownCommand(
       'write its command after it; docs/coming-from.md has lines of each program',
     );
   }
-  const close = isFlag ? nearest(text, ['--version', '--help']) : nearestCommand(text, known);
-  const isFile = close === undefined && !isFlag && (await isModel(text));
-  const meant = isFile ? [await commandOf(text), text] : close?.split(' ');
-  const hasCard = rest.some((word) => /^--gpu(?:=|$)/.test(word) || isCard(word));
-  const lines = meant
-    ? [
-        ...(isFile && hasCard
-          ? [{ words: ['fit', text, ...rest], lead: 'did you mean fit?' }]
-          : []),
-        { words: [...meant, ...rest], lead: `did you mean ${meant.join(' ')}?` },
-      ]
-    : isFlag
-      ? withoutCommand(words, config)
-      : await linesWithoutCommand(text, rest);
+  const lines = await nearestLines(text, rest, words, config);
   return new LineMistake(`expected a command, found ${quote(text)}`, lines, {
     otherwise: 'minimind --help lists the commands',
   });
 }
+
+/** The words of a line that begins with no command of ours. */
+interface UnknownLine {
+  /** The first word, or the words of a command's name. */
+  readonly text: string;
+  /** The words after it. */
+  readonly rest: readonly string[];
+  /** All words, with the name of a program apart. */
+  readonly typed: readonly string[];
+  readonly words: readonly string[];
+  /** The line that the words mean as a sentence. */
+  readonly said: readonly string[] | undefined;
+}
+
+/** The mistake of a line that is a command of another tool, or a sentence; undefined for others. */
+function verbMistake(
+  { text, rest, typed, words, said }: UnknownLine,
+  config: Config,
+): LineMistake | undefined {
+  const verbs = verbLines(text, verbWords(rest, config));
+  const advice = commandAdvice(text, rest) ?? memoryInSentence(words);
+  if (verbs.length === 0 && said === undefined && advice === undefined) return undefined;
+  const lines = [...(said ? [said] : []), ...verbs].map((meant) => ({
+    words: meant,
+    isSpelling: isHelp(isProgram(typed) ? rest.slice(1) : rest),
+    isOfTool: meant !== said,
+    lead: `did you mean ${commandIn(meant, config)}?`,
+  }));
+  return new LineMistake(`expected a command, found ${quote(text)}`, lines, {
+    otherwise: advice ?? 'minimind --help lists the commands',
+  });
+}
+
+/** Lines for a typing mistake, a model, flags, a size or a card in the place of a command. */
+async function nearestLines(
+  text: string,
+  rest: readonly string[],
+  words: readonly string[],
+  config: Config,
+): Promise<MeantLine[]> {
+  const isFlag = text.startsWith('-');
+  const topics = config.topics.map(({ name }) => name);
+  const ids = [...config.commandIDs, ...topics].map((id) => id.replaceAll(':', ' '));
+  const close = isFlag
+    ? nearest(text, ['--version', '--help'])
+    : nearestCommand(text, [...new Set(ids)]);
+  const isFile = close === undefined && !isFlag && (await isModel(text));
+  const meant = isFile ? [await commandOf(text), text] : close?.split(' ');
+  if (meant === undefined) {
+    return isFlag ? withoutCommand(words, config) : linesWithoutCommand(text, rest);
+  }
+  const line = { words: [...meant, ...rest], lead: `did you mean ${meant.join(' ')}?` };
+  const hasCard = rest.some((word) => /^--gpu(?:=|$)/.test(word) || isCard(word));
+  if (!isFile || !hasCard) return [line];
+  return [{ words: ['fit', text, ...rest], lead: 'did you mean fit?' }, line];
+}
+
+/** Words with what a verb has to know of our flags and commands. */
+const verbWords = (words: readonly string[], config: Config): VerbWords => ({
+  words,
+  isSwitch: (word) => isSwitch(word, config),
+  isCommand: (word) => config.findCommand(word) !== undefined,
+});
 
 /** Whether a word names a card, which has letters and a number, or one number that is no count. */
 const isCard = (word: string) => /\d{3}|[a-z]+.*\d/i.test(word) && isHardwareName(word);
@@ -143,54 +175,67 @@ async function otherStart(
   }
   const started = startedLine(words);
   if (started === undefined) return undefined;
-  const [command = '', ...rest] = started.words;
-  const { leftOut = [] } = started;
-  if (command === '') {
+  if ((started.words[0] ?? '') === '') {
     return usageError(
       `expected a command, found ${quote(words.join(' '))} alone`,
       'minimind --help lists the commands',
     );
   }
-  const isCommand = config.findCommand(command) !== undefined;
-  if (started.script === undefined) {
-    if (!isCommand) {
-      const error = await unknownCommand([command], started.words, config);
-      if (!(error instanceof LineMistake)) return error;
-      // The word need not be one of the user's: `tune run` has recipes.
-      const message = words.includes(command)
-        ? error.message
-        : `expected a command, found ${quote(first)}`;
-      const lines = error.lines.map((line) => ({
-        ...line,
-        leftOut: [...leftOut, ...(line.leftOut ?? [])],
-      }));
-      return new LineMistake(message, lines, error.advice);
-    }
+  const { script } = started;
+  return script === undefined
+    ? programStart(words, started, config)
+    : scriptStart({ ...started, script }, config);
+}
+
+/** A line that starts a script. */
+interface StartedScript extends StartedLine {
+  readonly script: string;
+}
+
+/** The error for a line of a program that another one starts: `npx minimind profile`, `docker run vllm/vllm-openai`. */
+async function programStart(
+  words: readonly string[],
+  { words: own, leftOut = [] }: StartedLine,
+  config: Config,
+): Promise<UserError> {
+  const [first = ''] = words;
+  const [command = ''] = own;
+  if (config.findCommand(command) !== undefined) {
+    const isSpelling = first !== 'tune' && leftOut.length === 0;
     return new LineMistake(`expected a command, found ${quote(first)}`, [
-      {
-        words: started.words,
-        isSpelling: first !== 'tune' && leftOut.length === 0,
-        isOfTool: true,
-        leftOut,
-      },
+      { words: own, isSpelling, isOfTool: true, leftOut },
     ]);
   }
-  // A script of our projects without a model of the user has an example of its own.
-  const isNamed = await Promise.all(rest.map((word) => isPresent(word.replace(/^--[\w-]+=/, ''))));
+  const error = await unknownCommand([command], own, config);
+  if (!(error instanceof LineMistake)) return error;
+  // The word need not be one of the user's: `tune run` has recipes.
+  const message = words.includes(command)
+    ? error.message
+    : `expected a command, found ${quote(first)}`;
+  const lines = error.lines.map((line) => ({
+    ...line,
+    leftOut: [...leftOut, ...(line.leftOut ?? [])],
+  }));
+  return new LineMistake(message, lines, error.advice);
+}
+
+/** The error for a line that starts a script; undefined for one of our projects, which has an example of its own. */
+async function scriptStart(started: StartedScript, config: Config): Promise<UserError | undefined> {
+  const { leftOut = [] } = started;
+  const [command = '', ...rest] = started.words;
+  const isCommand = config.findCommand(command) !== undefined;
+  const values = rest.map((word) => word.replace(/^(?:--|\+{0,2}(?=[a-z]))[\w.-]+=/i, ''));
+  const isNamed = await Promise.all(values.map(isPresent));
   const { message, suggestion } = scriptError('a command', started.script);
-  const verb = {
-    words: rest,
-    isSwitch: (word: string) => isSwitch(word, config),
-    isCommand: (word: string) => config.findCommand(word) !== undefined,
-  };
-  const named = verbLines(command, verb);
-  const verbs =
-    named.length > 0 || isCommand ? named : verbLines(verbInName(command, started), verb);
+  const verb = verbWords(rest, config);
+  const inPath = verbLines(verbInPath(started), verb);
+  const named = GENERIC.test(command) && inPath.length > 0 ? inPath : verbLines(command, verb);
+  const verbs = named.length > 0 || isCommand ? named : inPath;
   if (!isNamed.includes(true)) {
-    // Arguments of the user name another model than the example.
+    // Arguments of the user name another model than the example, and scripts of others have none.
     const [verb = isCommand ? command : undefined] = verbs[0] ?? [];
     const hasArgument = rest.length > 0 && !rest[0]?.startsWith('-');
-    return hasArgument && verb !== undefined
+    return (hasArgument || isOfOthers(started.script)) && verb !== undefined
       ? usageError(message, `name a config or a preset, as minimind ${verb} --help shows`)
       : undefined;
   }
@@ -207,17 +252,32 @@ async function otherStart(
   );
 }
 
+/** Names of scripts that say nothing: their folders do. */
+const GENERIC = /^(?:main|run|cli|entry|start|launch)$/;
+
 /** Verbs in the names of scripts, and the commands for them. */
 const VERBS_IN_NAMES: readonly (readonly [name: RegExp, verb: string])[] = [
   [/(?:^|-)(?:pre)?train|fine-?tun|(?:^|-)(?:sft|dpo|grpo|ppo|clm|mlm)(?:-|$)/, 'train'],
   [/(?:^|-)(?:eval|perplexity|ppl)/, 'eval'],
+  [/(?:^|-)bench/, 'bench'],
+  [/(?:^|-)(?:awq|gptq|quant)/, 'quantize'],
   [/(?:^|-)(?:generate|infer|chat|sample|demo)/, 'generate-text'],
-  [/(?:^|-)(?:serve|server|api)/, 'serve'],
+  [/(?:^|-)(?:serve|serving|server|api)/, 'serve'],
 ];
 
-/** The verb in the name of a script. What runs in several processes is a training. */
-const verbInName = (name: string, { isLaunched = false }: StartedLine): string =>
-  VERBS_IN_NAMES.find(([pattern]) => pattern.test(name))?.[1] ?? (isLaunched ? 'train' : '');
+/**
+ * The verb in the name of a script, or else in those of its folders: `fastchat/serve/model_worker.py`. What runs in
+ * several processes is a training.
+ */
+function verbInPath({ script, isLaunched = false }: StartedScript): string {
+  const parts = script
+    .toLowerCase()
+    .replace(/\.(?:py|sh)$/, '')
+    .replaceAll('_', '-')
+    .split(/[/\\]/);
+  const verbs = parts.map((part) => VERBS_IN_NAMES.find(([name]) => name.test(part))?.[1]);
+  return verbs.findLast((verb) => verb !== undefined) ?? (isLaunched ? 'train' : '');
+}
 
 /** Number of words at the beginning that are flags of ours, with their values. */
 function flagsBefore(words: readonly string[], config: Config): number {
@@ -266,8 +326,11 @@ async function commandOf(model: string): Promise<string> {
   return hasConfig ? 'profile' : 'inspect';
 }
 
+/** Names of files, which have a folder or an ending; `fvcore.nn` is none. */
+const IS_PATH = /[/\\]|\.(?:ya?ml|json|toml|safetensors|gguf|ggml|pt|pth|bin|onnx|ckpt|index)$/i;
+
 async function isModel(text: string): Promise<boolean> {
-  if (/[/\\.]/.test(text) || fs.existsSync(text)) return true;
+  if (IS_PATH.test(text) || fs.existsSync(text)) return true;
   const { presetsNamed } = await import('../../input/model-input/locate.js');
   return presetsNamed(text).length > 0;
 }

@@ -96,12 +96,15 @@ function missingFile(typed: TypedLine): string | undefined {
   return isFile && !fs.existsSync(word) ? `there is no file ${quote(word)}` : undefined;
 }
 
+/** One word of a language, which is not the value of a switch. */
+const IS_PROMPT = /^(?!(?:true|false|yes|no|on|off|auto)$)\p{L}+[?!.]?$/iu;
+
 /** The line without the prompt of a program that runs a model, for a command that does not. */
 const withoutPrompt = (
   typed: TypedLine,
   { word, at }: { word: string; at: number },
 ): MeantLine[] =>
-  typed.isOfTool && typed.command.id === 'fit' && word.includes(' ')
+  typed.isOfTool && typed.command.id === 'fit' && (word.includes(' ') || IS_PROMPT.test(word))
     ? [{ ...typed.corrected(at, []), leftOut: [`the prompt ${quote(word)} is not needed`] }]
     : [];
 
@@ -166,13 +169,19 @@ function refuseTypeAsFile(typed: TypedLine): void {
   ]);
 }
 
+/** Whether a name is that of a flag of the command, here or in another tool. */
+const isFlagName = (typed: TypedLine, name: string): boolean =>
+  typed.isFlag(`--${name}`) || typed.meanings.flagMeanings(name, typed.command.id).length > 0;
+
 /** Refuses arguments as in Hydra and dd: `model=my.yaml`. */
 function refuseOverrides(typed: TypedLine): void {
   const declared = Object.keys(typed.command.args);
   if (typed.command.strict === false) return;
   const given = typed.arguments.slice(0, declared.length).find(({ word }) => {
     const [, name] = /^([a-z][\w.-]*)=./i.exec(word) ?? [];
-    return name !== undefined && !fs.existsSync(word) && !declared.includes('prompt');
+    if (name === undefined || fs.existsSync(word)) return false;
+    // A prompt can be of any form, unless it names a flag.
+    return !declared.includes('prompt') || isFlagName(typed, name);
   });
   if (given === undefined) return;
   throw typed.mistake(`expected ${declared[0]?.toUpperCase()}, found ${quote(given.word)}`, [

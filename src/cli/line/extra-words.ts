@@ -1,5 +1,6 @@
 /** Words without a flag that people write after the arguments, and the flags that they mean. */
 import { parseDtype } from '../../base/tensor/dtype.js';
+import { ownValue } from '../../base/text/words.js';
 import { nearestValue } from '../foreign/spellings.js';
 import type { MeantLine } from './line-mistake.js';
 import type { Option } from './meant-lines.js';
@@ -20,12 +21,18 @@ export const KINDS = {
   family: /^[a-z]/i,
 } as const;
 
-/** What a number counts, by the word after it: `8 users`, `32k context`. */
-const COUNTED: readonly (readonly [word: RegExp, flag: string])[] = [
-  [/^(?:users?|people|clients?|streams?|sessions?)$/i, '--users'],
-  [/^(?:gpus?|cards?)$/i, '--gpus'],
-  [/^(?:context|ctx|tokens?)$/i, '--context'],
-];
+/** What a number counts, by the word after it. */
+const COUNTED: Readonly<Record<string, string>> = {
+  ...{ users: '--users', user: '--users', people: '--users', clients: '--users' },
+  ...{ client: '--users', stream: '--users', streams: '--users' },
+  ...{ session: '--users', sessions: '--users' },
+  ...{ gpus: '--gpus', gpu: '--gpus', cards: '--gpus', card: '--gpus' },
+  ...{ context: '--context', ctx: '--context', tokens: '--context', token: '--context' },
+};
+
+/** The flag for a number before a word. */
+export const flagCounting = (word: string): string | undefined =>
+  ownValue(COUNTED, word.toLowerCase());
 
 /** Words beyond the arguments, by command: the kind of a word determines the flag or command. */
 const EXTRA_WORDS: Readonly<Record<string, readonly ExtraWord[]>> = {
@@ -166,10 +173,10 @@ export function asFlag(typed: TypedLine, { word, at }: PlacedWord): MeantLine[] 
   return [...named, ...asCounted(typed, word, at), ...asFlagOfCommand(typed, word, at)];
 }
 
-/** The line with a number and what it counts as a flag. */
+/** The line with a number and what it counts as a flag: `8 users`, `32k context`. */
 function asCounted(typed: TypedLine, word: string, at: number): MeantLine[] {
   const noun = typed.arguments.find((each) => each.at === at + 1)?.word ?? '';
-  const [, flag] = COUNTED.find(([pattern]) => pattern.test(noun)) ?? [];
+  const flag = flagCounting(noun);
   if (flag === undefined || !KINDS.count.test(word)) return [];
   if (!Object.hasOwn(typed.command.flags, flag.slice(2)) || typed.given.has(flag.slice(2))) {
     return [];

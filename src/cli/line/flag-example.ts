@@ -1,4 +1,4 @@
-/** Values that a flag accepts, for proposed lines. */
+/** Values that a flag accepts, for proposed lines and for errors. */
 import type { Command } from '@oclif/core/command';
 import { freeName } from '../../base/files/file-system.js';
 import { nearestValue } from '../foreign/spellings.js';
@@ -56,4 +56,27 @@ export function exampleOf(flag: DeclaredFlag): string {
   const preset = helpValue === 'N' ? undefined : DEFAULT.exec(description)?.[1];
   const usual = options && nearestValue(flag.name, 'true', options);
   return usual ?? options?.[0] ?? example ?? preset ?? EXAMPLES[helpValue] ?? helpValue;
+}
+
+/** Maximum allowed values that an error lists. */
+const MOST_LISTED = 24;
+
+/** Allowed values in words. */
+export function choicesText(options: readonly string[]): string {
+  if (options.length > MOST_LISTED) return `one of ${options.length} values`;
+  return options.length > 1 ? `one of ${options.join(', ')}` : options.join();
+}
+
+/** Command in a description that lists the allowed values: `(minimind list --details)`. */
+const LISTING = /\((minimind [^)]+)\)/;
+
+/** The command that lists more values than an error does. */
+export function listingOf({ description = '', options = [] }: Listed): string | undefined {
+  const [, listing] = (options.length > MOST_LISTED && LISTING.exec(description)) || [];
+  return listing && `see ${listing}`;
+}
+
+interface Listed {
+  readonly description?: string;
+  readonly options?: readonly string[];
 }

@@ -56,6 +56,16 @@ export class LineMistake extends UserError {
   }
 }
 
+/** The text that the parser of oclif puts around the message of a flag's own parser. */
+const WRAPPING = /^Parsing --\S+ \n\t(.*)\nSee more help with --help$/s;
+
+/** The error with the message of the flag's parser alone. */
+export function withoutParserText(error: UserError): UserError {
+  const own = WRAPPING.exec(error.message)?.[1];
+  if (own !== undefined) error.message = own;
+  return error;
+}
+
 /** The suggestion for a line, or the advice without one. */
 export function lineAdvice(line: MeantLine | undefined, advice: Advice): string | undefined {
   const { otherwise, more } = advice;

@@ -35,14 +35,19 @@ const FORMAT_NAMES = { safetensors: true, pt: true, pth: true, gguf: true, onnx:
 const OF_LORA =
   /(?:^| )--(?:(?:use[-_])?(?:q?lora|peft)|fine-?tune|sft|(?:for|adapter|(?:finetuning|train|tuner|fine[-_]tune)[-_]type)[ =]q?lora)(?= |=|$)/i;
 const IN_4_BITS =
-  /(?:^| )--(?:(?:load[-_]in[-_])?4[-_]?bit|quant(?:ization)?[-_]bits?[ =]4|quantize[ =]bnb\.[nf][fp]4(?:-dq)?)(?= |=|$)/i;
+  /(?:^| )--(?:(?:load[-_]in[-_])?4[-_]?bit|bits[ =]4|quant(?:ization)?[ =](?:int4|nf4|4[-_]?bit)|quant(?:ization)?[-_]bits?[ =]4|quantize[ =]bnb\.[nf][fp]4(?:-dq)?)(?= |=|$)/i;
 
 /** Numbers of adapters in other tools. */
-const OF_ADAPTERS = /(?:^| )--lora[-_](?:r|rank|alpha|dropout|target|target[-_]modules)(?= |=|$)/i;
+const OF_ADAPTERS =
+  /(?:^| )--lora[-_](?:r|rank|dim|alpha|dropout|target|target[-_]modules)(?= |=|$)/i;
 
 /** Words of a line about a training. */
 const OF_TRAINING =
   /^--(?:micro-batch|accumulation|optimizer|zero|recompute|global-batch|train-tokens|loss)\b|^--for=?training$|^training$/;
+
+/** The same in the words of other tools. */
+const OF_OTHER_TRAINING =
+  /^--?(?:micro[-_]?batch|mbs|(?:per[-_]device[-_])?train[-_]|grad|accum|optim|zero|lr\b|learning[-_]rate|epochs|lora)|^--for=?training$|^training$/i;
 
 /** Flags for the type of quantized weights, which other tools have in addition to one for the arithmetic. */
 const OF_QUANTIZATION = /^(?:quant|load[-_]in|bits|q[-_]bits|w?bits)/i;
@@ -100,9 +105,9 @@ function asQlora(typed: TypedLine): MeantLine | undefined {
     const before = typed.words[at - 1] ?? '';
     const isValue =
       (TRUE.test(word) && IN_4_BITS.test(`${before} `)) ||
-      (/^(?:q?lora|4|bnb\..+)$/i.test(word) &&
+      (/^(?:q?lora|4|int4|nf4|4-?bit|bnb\..+)$/i.test(word) &&
         [OF_LORA, IN_4_BITS].some((each) => each.test(`${before} ${word}`)));
-    const isPurpose = word === '--for' || (before === '--for' && /^q?lora$/i.test(word));
+    const isPurpose = word === '--for' || before === '--for';
     const next = typed.words[at + 1] ?? '';
     const isName =
       word.startsWith('-') &&
@@ -225,34 +230,62 @@ export const fitOfPlan = (typed: TypedLine): readonly string[] => [
   }),
 ];
 
+/** Whether a flag only says that a line trains, which one about adapters says already: `--do_train`. */
+const isOfAdapters = (typed: TypedLine, { name, value }: FlagMeaning, given: GivenFlag): boolean =>
+  name === 'for' &&
+  value === 'training' &&
+  !/type$|full/i.test(given.name) &&
+  OF_LORA.test(typed.words.join(' '));
+
+/** A flag of another tool in a line, with one of its meanings. */
+interface Reading {
+  readonly typed: TypedLine;
+  readonly meaning: FlagMeaning;
+  readonly given: GivenFlag;
+  /** The value as it is written; undefined without one. */
+  readonly found: string | undefined;
+  /** The value as it is called here; '' for one that needs no flag. */
+  readonly own: string | undefined;
+  /** Number of words of the flag with its value. */
+  readonly length: number;
+}
+
 /** Lines with a flag of another tool as one of this command. */
 export function linesOf(typed: TypedLine, meaning: FlagMeaning, given: GivenFlag): MeantLine[] {
-  const { name, value: implied, off, values, onlyFor } = meaning;
-  const following = typed.words[given.at + 1];
-  const next = typed.isValueMissing(given.at + 1) ? undefined : following;
+  const { values = {}, onlyFor } = meaning;
+  const next = typed.isValueMissing(given.at + 1) ? undefined : typed.words[given.at + 1];
   const found = given.value ?? next;
   const length = found !== undefined && given.value === undefined ? 2 : 1;
-  const isLeftOut = name === '' || name === '<none>';
-  if (onlyFor !== undefined) {
-    // `--model_args pretrained=FILE` is `--pretrained FILE`.
-    const [key = '', value] = found?.split(/=(.*)/s) ?? [];
-    const isMeant =
-      typeof onlyFor === 'string'
-        ? foldedName(key) === foldedName(onlyFor)
-        : onlyFor.test(found ?? '');
-    if (!isMeant || (typeof onlyFor === 'string' && value?.includes(','))) return [];
-    if (isLeftOut) return [withoutFlag(typed, given, name, length)];
-    if (value !== undefined && name.startsWith('<')) {
-      return asArgument(typed, name.slice(1, -1), value, given.at, length);
-    }
-    if (!Object.hasOwn(typed.command.flags, name)) return [];
-    // A pattern without a value of its own is a kind of values.
-    const own = implied ?? (typeof onlyFor === 'string' ? undefined : found);
-    const words = [`--${name}`, ...(own === undefined ? [] : [own])];
-    return [{ ...typed.corrected(given.at, words, length), lead: `did you mean --${name}?` }];
+  const own = found === undefined ? undefined : (ownValue(values, found.toLowerCase()) ?? found);
+  const reading: Reading = { typed, meaning, given, found, own, length };
+  if (onlyFor !== undefined) return conditionalLines(reading, onlyFor);
+  return specialLines(reading) ?? flagLines(reading);
+}
+
+/** Lines for a meaning that one value has, or one kind of values: `--model_args pretrained=FILE` is `--pretrained FILE`. */
+function conditionalLines(reading: Reading, onlyFor: string | RegExp): MeantLine[] {
+  const { typed, meaning, given, found, length } = reading;
+  const { name, value: implied } = meaning;
+  const isKey = typeof onlyFor === 'string';
+  const [key = '', value] = found?.split(/=(.*)/s) ?? [];
+  const isMeant = isKey ? foldedName(key) === foldedName(onlyFor) : onlyFor.test(found ?? '');
+  if (!isMeant || (isKey && value?.includes(','))) return [];
+  if (name === '' || name === '<none>') return [withoutFlag(typed, given, name, length)];
+  if (isOfAdapters(typed, meaning, given)) return [withoutFlag(typed, given, '', length)];
+  if (value !== undefined && name.startsWith('<')) {
+    return asArgument(typed, name.slice(1, -1), value, given.at, length);
   }
-  const own =
-    found === undefined ? undefined : (ownValue(values ?? {}, found.toLowerCase()) ?? found);
+  if (!Object.hasOwn(typed.command.flags, name)) return [];
+  // A pattern without a value of its own is a kind of values.
+  const own = implied ?? (isKey ? undefined : found);
+  const words = [`--${name}`, ...(own === undefined ? [] : [own])];
+  return [{ ...typed.corrected(given.at, words, length), lead: `did you mean --${name}?` }];
+}
+
+/** Lines for a meaning that is no flag of this command with the value; undefined for one that is. */
+function specialLines(reading: Reading): MeantLine[] | undefined {
+  const { typed, meaning, given, found, own, length } = reading;
+  const { name } = meaning;
   if (name === '<hub>') return asHubModel(typed, own, given.at, length);
   if (name === '<each>') return asFlags(typed, found, given.at, length);
   if (name === '<shown>') {
@@ -260,59 +293,84 @@ export function linesOf(typed: TypedLine, meaning: FlagMeaning, given: GivenFlag
     const lead = 'the answer shows it without a flag:';
     return isShown ? [{ ...typed.corrected(given.at, []), lead }] : [];
   }
-  if (isLeftOut || own === '') {
+  if (name === '' || name === '<none>' || own === '') {
     const isValue =
       found !== undefined &&
       (given.value !== undefined || meaning.hasValue || typed.isLooseValue(given.at + 1));
     return [withoutFlag(typed, given, own === '' ? '' : name, isValue ? length : 1)];
   }
+  const isNoFile = own !== undefined && !fs.existsSync(own);
   // A data set of the hub is no file, and its tokens are not counted here.
-  if (name === 'data' && own !== undefined && !/\.\w+$/.test(own) && !fs.existsSync(own)) {
-    return [withoutFlag(typed, given, '<none>', length)];
-  }
+  const isOfHub = name === 'data' && isNoFile && !/\.\w+$/.test(own);
+  // Replicas of a training are no copies of the attention alone.
+  const isReplicas =
+    name === 'dp-attention' && typed.words.some((word) => OF_OTHER_TRAINING.test(word));
+  if (isOfHub || isReplicas) return [withoutFlag(typed, given, '<none>', length)];
+  // A checkpoint is a file; the name of a model is an argument.
+  if (name === 'checkpoint' && isNoFile && !/[/\\]|\.(?!\d)\w+$/.test(own)) return [];
   if (meaning.isPerSequence) return inTokens(typed, name, own, given.at, length);
   if (meaning.isOfStep) return perStep(typed, name, own, given.at, length);
   if (name.startsWith('<')) return asArgument(typed, name.slice(1, -1), own, given.at, length);
+  return undefined;
+}
+
+/** Lines for a meaning that is a flag of this command. */
+function flagLines(reading: Reading): MeantLine[] {
+  const { typed, meaning, given, own, length } = reading;
+  const { name, value: implied } = meaning;
   const flag = typed.command.flags[name];
   if (flag === undefined || flag.hidden) return [];
-  const lead = `did you mean --${name}?`;
-  const line = (words: readonly string[], replaced: number) => [
-    { ...typed.corrected(given.at, words, replaced), lead },
-  ];
-  if (implied !== undefined) {
-    if (own === undefined) return line([`--${name}`, implied], 1);
-    if (TRUE.test(own)) return line([`--${name}`, implied], length);
-    if (FALSE.test(own)) return line(off === undefined ? [] : [`--${name}`, off], length);
-    // The next word can be an argument. If it is the value, another row of the table applies.
-    return given.value === undefined ? line([`--${name}`, implied], 1) : [];
+  const isTruth = own !== undefined && (TRUE.test(own) || FALSE.test(own));
+  if (isOfAdapters(typed, meaning, given)) {
+    return [withoutFlag(typed, given, '', isTruth ? length : 1)];
   }
+  if (implied !== undefined) return switchLines(reading, [`--${name}`, implied]);
   if (name === 'list-gpus') return asList(typed, given);
-  if (flag.type === 'boolean') {
-    if (own === undefined || TRUE.test(own)) return line([`--${name}`], own ? length : 1);
-    if (FALSE.test(own)) return line([], length);
-    return given.value === undefined ? line([`--${name}`], 1) : [];
-  }
-  if (own === undefined) {
-    const example = exampleOf(flag);
-    if (flag.options || isPlaceholder(example)) return [];
-    return [{ ...typed.corrected(given.at, [`--${name}`, example]), lead, hasExample: true }];
-  }
+  if (flag.type === 'boolean') return switchLines(reading, [`--${name}`]);
+  if (own !== undefined) return valueLines(reading, flag, own);
+  const example = exampleOf(flag);
+  if (flag.options || isPlaceholder(example)) return [];
+  const line = typed.corrected(given.at, [`--${name}`, example]);
+  return [{ ...line, lead: `did you mean --${name}?`, hasExample: true }];
+}
+
+/** Lines for a switch, which words of this command mean: `true` and `false` after it are its value. */
+function switchLines(
+  { typed, meaning: { name, off }, given, own, length }: Reading,
+  words: readonly string[],
+): MeantLine[] {
+  const line = (meant: readonly string[], replaced: number): MeantLine[] => [
+    { ...typed.corrected(given.at, meant, replaced), lead: `did you mean --${name}?` },
+  ];
+  if (own === undefined) return line(words, 1);
+  if (TRUE.test(own)) return line(words, length);
+  if (FALSE.test(own)) return line(off === undefined ? [] : [`--${name}`, off], length);
+  // The next word can be an argument. If it is the value, another row of the table applies.
+  return given.value === undefined ? line(words, 1) : [];
+}
+
+/** The line with a flag and its value; none for a value of another kind. */
+function valueLines(
+  { typed, meaning: { name }, given, length }: Reading,
+  flag: DeclaredFlag,
+  own: string,
+): MeantLine[] {
   const value = acceptedValue(flag, own);
+  if (value === undefined) return [];
+  const lead = `did you mean --${name}?`;
   const other = name === 'dtype' ? givenFlag(typed, 'dtype', given.at) : undefined;
-  if (value !== undefined && other && OF_QUANTIZATION.test(given.name)) {
-    // One flag here: the type of the quantized weights.
-    const words = typed.words.slice(other.at, other.at + other.length).join(' ');
-    const changed = typed.words
-      .with(given.at, length === 1 ? `--dtype=${value}` : '--dtype')
-      .map((word, index) => (length === 2 && index === given.at + 1 ? value : word))
-      .toSpliced(other.at, other.length);
-    const leftOut = [`${words} is replaced by ${given.written} ${own}`];
-    return [{ ...typed.lineOf(changed), lead, leftOut }];
+  if (other === undefined || !OF_QUANTIZATION.test(given.name)) {
+    const line = typed.corrected(given.at, [`--${name}`, value], length);
+    return [{ ...line, lead, gpus: name === 'gpu' ? [value] : [] }];
   }
-  const gpus = name === 'gpu' && value !== undefined ? [value] : [];
-  return value === undefined
-    ? []
-    : line([`--${name}`, value], length).map((each) => ({ ...each, gpus }));
+  // One flag here: the type of the quantized weights.
+  const words = typed.words.slice(other.at, other.at + other.length).join(' ');
+  const changed = typed.words
+    .with(given.at, length === 1 ? `--dtype=${value}` : '--dtype')
+    .map((word, index) => (length === 2 && index === given.at + 1 ? value : word))
+    .toSpliced(other.at, other.length);
+  const leftOut = [`${words} is replaced by ${given.written} ${own}`];
+  return [{ ...typed.lineOf(changed), lead, leftOut }];
 }
 
 /** Lines with the list of cards: its argument is a part of their names, and no model. */

@@ -4,8 +4,13 @@ import { usageError } from '../../base/errors.js';
 import { nearest, nearestWithDigits } from '../../config/nearest.js';
 import { quote } from '../../config/quote.js';
 import { foldedName, nearestValue } from '../foreign/spellings.js';
-import { choicesText, listingOf } from './allowed-values.js';
-import { type DeclaredFlag, exampleOf, isPlaceholder } from './flag-example.js';
+import {
+  choicesText,
+  type DeclaredFlag,
+  exampleOf,
+  isPlaceholder,
+  listingOf,
+} from './flag-example.js';
 import type { LineMistake, MeantLine } from './line-mistake.js';
 import { FALSE, meantLines, NUMERIC, type Option, TRUE } from './meant-lines.js';
 import type { TypedLine } from './typed-line.js';
@@ -217,6 +222,8 @@ function checkCutValue(
 ): void {
   const { delimiter, helpValue = '' } = flag as Option;
   const rest = typed.words.slice(end + 1);
+  const [, count] = /^(\d[\d._]*[km]?)[-_]?tok(?:en)?s?$/i.exec(value) ?? [];
+  if (count !== undefined && NUMERIC.test(helpValue)) throw cut('a number', count, 0);
   const isUnit =
     UNIT.test(rest[0] ?? '') && /^\d[\d.,]*$/.test(value) && !fs.existsSync(rest[0] ?? '');
   if (isUnit && NUMERIC.test(helpValue)) {
@@ -244,7 +251,7 @@ function checkCutValue(
   function cut(wanted: string, whole: string, count: number): LineMistake {
     const line = typed.corrected(at, [`--${flag.name}`, whole], end + 1 + count - at);
     return typed.mistake(
-      `--${flag.name}: expected ${wanted} without spaces, found ${quote(value)}`,
+      `--${flag.name}: expected ${wanted} without ${count === 0 ? 'a unit' : 'spaces'}, found ${quote(value)}`,
       [{ ...line, isSpelling: true }],
     );
   }
@@ -293,6 +300,19 @@ function refuseLongWord(typed: TypedLine, word: string, at: number): void {
   throw unknownFlag(typed, word, at);
 }
 
+/** Flags for a training of all weights, and for one of adapters. */
+const OF_ALL_WEIGHTS = /^--(?:zero|fsdp|deepspeed|sharding[-_]strategy|optimizer[-_]in)/i;
+const OF_SOME_WEIGHTS = /lora|peft|adapter|^--(?:rank|targets)\b/i;
+
+/** The purpose of `--for finetuning`, which is a training of all weights with flags for one. */
+function purposeMeant(typed: TypedLine, flag: string, value: string): string | undefined {
+  const isOpen = flag === 'for' && /^(?:fine-?tun(?:e|ing)|sft)$/i.test(value);
+  const isOfAll =
+    typed.words.some((word) => OF_ALL_WEIGHTS.test(word)) &&
+    !typed.words.some((word) => OF_SOME_WEIGHTS.test(word));
+  return isOpen && isOfAll ? 'training' : undefined;
+}
+
 /** The choices that a value means; several in a list. */
 function readChoices(
   typed: TypedLine,
@@ -304,7 +324,9 @@ function readChoices(
   const { options = [], delimiter } = flag as { options?: string[]; delimiter?: string };
   refusePacked(typed, flag.name, value);
   const items = delimiter === undefined ? [value] : value.split(delimiter);
-  const meant = items.map((item) => nearestValue(flag.name, item, options));
+  const meant = items.map(
+    (item) => purposeMeant(typed, flag.name, item) ?? nearestValue(flag.name, item, options),
+  );
   const wrong = meant.indexOf(undefined);
   if (wrong < 0) return meant.join(delimiter);
   const close = nearestWithDigits(items[wrong] ?? '', options);

@@ -33,7 +33,11 @@ export function unknownFlag(typed: TypedLine, word: string, at: number): LineMis
   const value = inline.length > 0 ? inline.join('=') : undefined;
   const given = { at, value, name, written };
   const memory = memoryOfCard(typed, name, value ?? typed.words[at + 1]);
-  if (memory !== undefined) return typed.mistake(message, ofCard(typed, given), memory);
+  if (memory !== undefined) {
+    // What a program may use of a card is no card.
+    const lines = [...ofCard(typed, given), ...(typed.isOfTool ? leftOut(typed, given) : [])];
+    return typed.mistake(message, lines, memory);
+  }
   // A plan names the memory of its GPUs, which a flag that it leaves out would change.
   const isCounted = typed.command.id === 'train-plan' && valueGiven(typed, 'gpu') !== undefined;
   const owned = ofOtherCommands(typed, name);

@@ -2,7 +2,7 @@
 import { type Problem, UserError } from '../../base/errors.js';
 import type { TrainingConfig } from '../../input/training-config/training-config.js';
 import { FIELD_TITLES } from '../../input/training-config/training-run.js';
-import { withoutParserText } from '../line/parser-text.js';
+import { withoutParserText } from '../line/line-mistake.js';
 import type { TrainingWord } from './training-words.js';
 
 /** Flags in a message. */

@@ -1,6 +1,7 @@
 /** Base class of commands that also read the config of a training of another program: `fit`, `train-plan`. */
 import type * as Interfaces from '@oclif/core/interfaces';
 import { UserError, usageError } from '../../base/errors.js';
+import { invalidConfig } from '../../config/document-problems.js';
 import type { EmitName, Emitted } from '../../estimate/emit/emitted.js';
 import type { TrainingSettings } from '../../estimate/training/training-settings.js';
 import type { TrainingConfigAnswer } from '../../input/training-config/training-answer.js';
@@ -113,7 +114,10 @@ export abstract class TrainingCommand extends BaseCommand {
   }
 
   /** The place is that of the first key: a model can be named by one of several keys, beside any other. */
-  #withoutModel({ file, program, placeOf, values }: TrainingConfig): Error {
+  #withoutModel({ file, program, problems, placeOf, values }: TrainingConfig): Error {
+    // Sizes that no model can have are a mistake of the config, as in `minimind validate`.
+    const errors = problems.filter(({ severity }) => severity === 'error');
+    if (errors.length > 0) return invalidConfig(file, errors, errors.length);
     const message = `${file} names no model: it is a config of ${program.title}`;
     const suggestion = `write minimind ${this.id} MODEL --training-config ${file}`;
     const [{ field } = { field: 'model' as const }] = values;

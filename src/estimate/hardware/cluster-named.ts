@@ -73,6 +73,10 @@ export const withGpus = (cluster: Cluster, change: (gpu: Gpu) => Gpu): Cluster =
 export const gpusOf = ({ gpu, gpus, cards }: Cluster): Gpu[] =>
   (cards ?? [{ gpu, gpus }]).flatMap((each) => Array.from({ length: each.gpus }, () => each.gpu));
 
+/** Words that are in the name of a card of a laptop, and in those of a faster one: without them, another card is meant. */
+const OF_LAPTOPS = ['laptop'];
+const OF_FASTER = [...OF_LAPTOPS, 'ti', 'super'];
+
 /** A plus between two kinds; that of a Ryzen AI Max+ 395 or of Colab Pro+ belongs to the name. */
 const BETWEEN_KINDS = /(?<!\b(?:max|pro))\+/i;
 
@@ -90,7 +94,10 @@ export function clusterNamed(
   if (parts.length === 1 || parts.includes('')) {
     return clusterOfOne(text, gpus, own, say);
   }
-  const mixed = mixedCluster(parts.map((part) => clusterOfOne(part, undefined, own, say)));
+  const mixed = mixedCluster(
+    // Who lists several cards has them, and names each as it is.
+    parts.map((part) => clusterOfOne(part, undefined, own, say, OF_FASTER)),
+  );
   if (gpus === undefined || gpus === mixed.gpus) return mixed;
   throw usageError(
     `expected one kind of GPU with ${setting('gpus', gpus)}, found ${quote(text)}`,
@@ -102,6 +109,7 @@ export function clusterNamed(
  * Cluster of GPUs by name, or a machine by name with its GPUs; with a count as in `8xA100`.
  * @param gpus Number of GPUs; undefined: one of a GPU, all of a machine.
  * @param say Called with the choice when the name could mean several.
+ * @param marks Words after a name that make it that of another card.
  * @throws UserError with the nearest name if there is neither, and for two counts that differ.
  */
 function clusterOfOne(
@@ -109,14 +117,16 @@ function clusterOfOne(
   gpus: number | undefined,
   own: Hardware,
   say: (choice: string) => void,
+  marks: readonly string[] = OF_LAPTOPS,
 ): Cluster {
   const { gpus: knownGpus, machines } = withKnownHardware(own);
   const isName = [...knownGpus, ...machines].some(({ name }) => name === text);
   const instance = isName ? undefined : cloudInstance(text);
   const { name, count } = isName ? { name: text } : splitCount(instance?.name ?? text);
   const { entry, isShort, ...found } = entryNamed(name, [...knownGpus, ...machines]);
-  // A card of a laptop has the word in its name: without it, the card of a desktop is meant.
-  const others = found.others.filter((each) => each.name !== `${entry.name}-laptop`);
+  const others = found.others.filter(
+    (each) => !marks.some((word) => each.name.startsWith(`${entry.name}-${word}`)),
+  );
   if (others.length > 0 || isShort || instance?.isSpoken) {
     const names = others.map((each) => each.name).join(', ');
     const said = instance?.isSpoken ? text.trim() : name;

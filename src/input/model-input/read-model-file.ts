@@ -5,6 +5,7 @@ import { type ConfigDocument, parseDocument } from '../../config/document.js';
 import { quote } from '../../config/quote.js';
 import { readDocument } from '../../config/read.js';
 import { isFamilyName } from '../../model/architecture/families.js';
+import { presetsOfSize } from '../published/published-models.js';
 import { locateModel, type ModelReference, presetAdvice, publishedPresetText } from './locate.js';
 import { type LocatedModelFile, type ModelLoadOptions, modelOf } from './model-file.js';
 
@@ -42,10 +43,23 @@ export async function readConfig(source: ModelReference): Promise<ConfigDocument
 const isMissing = (error: unknown): error is UserError =>
   error instanceof UserError && error.code === 'usage' && error.message.startsWith('there is no');
 
+/** Most models that an error lists. */
+const MOST_LISTED = 6;
+
+/** Models of about a size in place of a model; undefined for another text. */
+function sizeAdvice(source: string): string | undefined {
+  const presets = presetsOfSize(source);
+  if (presets === undefined) return undefined;
+  return presets.length === 0
+    ? `name a model: no published one has about ${source} parameters`
+    : `name a model: ${presets.slice(0, MOST_LISTED).join(', ')} have about ${source} parameters`;
+}
+
 /** The error of a missing file, with the preset or model of the hub that could be meant. */
 function missingModel(source: string, cause: UserError): UserError {
   const message = `expected a config, a checkpoint or a preset, found no file ${quote(source, 200)}`;
   const suggestion =
+    sizeAdvice(source) ??
     cause.suggestion ??
     // A name of the hub can be close to that of a preset.
     (isFamilyName(source.split('/')[0] ?? '') ? undefined : hubSuggestion(source)) ??

@@ -114,6 +114,37 @@ export function publishedSizes(text: string): readonly string[] {
   return key === '' ? [] : (nameIndex().unsized.get(key) ?? []).map(({ preset }) => preset);
 }
 
+/** A number of parameters as in the names of models: `0.5B`, `30b-a3b`. */
+const SIZE = /^(\d+(?:\.\d+)?)([mbt])(?:-a[\d.]+b)?$/i;
+const UNITS: Readonly<Record<string, number>> = { m: 1e6, b: 1e9, t: 1e12 };
+
+/** Parameters by a name of a size; undefined for another text. */
+function parametersNamed(text: string): number | undefined {
+  const [, number, unit = ''] = SIZE.exec(text) ?? [];
+  return number === undefined ? undefined : Number(number) * (UNITS[unit.toLowerCase()] ?? 1);
+}
+
+/** Greatest ratio of two sizes that are about the same. */
+const ABOUT = 1.15;
+
+/**
+ * Presets of published models of about a size, the nearest first; undefined for a text that is not a size.
+ * @param text A number of parameters as people write it: `0.5B`.
+ */
+export function presetsOfSize(text: string): readonly string[] | undefined {
+  const wanted = parametersNamed(text.trim());
+  if (wanted === undefined) return undefined;
+  const ratio = (parameters: number) => Math.max(parameters / wanted, wanted / parameters);
+  return publishedModels()
+    .flatMap(({ name, size }) => {
+      const parameters = parametersNamed(size);
+      return parameters === undefined ? [] : [{ name, ratio: ratio(parameters) }];
+    })
+    .filter((each) => each.ratio <= ABOUT)
+    .sort((a, b) => a.ratio - b.ratio)
+    .map(({ name }) => name);
+}
+
 /** Repository of the hub that a name of a published model means; undefined for an unknown one. */
 export function hubRepository(name: string): string | undefined {
   const own = name.trim().replace(PAGE, '').replace(LIBRARY, '').replace(USUAL_REVISION, '');

@@ -215,7 +215,7 @@ const LINES: readonly (readonly [line: string, right: Right])[] = [
     'fit gpt-oss-120b --gpu 5090 --n_cpu_moe 20 --system-ram 64GB',
     is('fit gpt-oss-120b --gpu 5090 --cpu-experts 20 --ram 64GB'),
   ],
-  ['fit qwen3-8b --gpu m4-max --p99 500ms --users 2', says('--p95', '--gpu m4-max')],
+  ['fit qwen3-8b --gpu m4-max --p99 500ms --users 2', says('--p95 TIME')],
   ['run qwen3-8b --gpu 4090 --context-size 32K', is('fit qwen3-8b --gpu 4090 --context 32K')],
 
   // Training, LoRA, QLoRA.
@@ -242,7 +242,7 @@ const LINES: readonly (readonly [line: string, right: Right])[] = [
   ],
   [
     'fit qwen3-8b --for finetuning --gpu 8xh100 --zero_stage 3',
-    is('fit qwen3-8b --for lora --gpu 8xh100 --zero 3'),
+    is('fit qwen3-8b --for training --gpu 8xh100 --zero 3'),
   ],
   [
     'fit qwen3-8b --peft lora --lora_target_modules all-linear --gpu 4090',
@@ -415,7 +415,7 @@ const LINES: readonly (readonly [line: string, right: Right])[] = [
   ['will qwen3-8b fit on my 4090?', is('fit qwen3-8b --gpu 4090')],
   ['how fast is qwen3-8b on an h100', is('fit qwen3-8b --gpu h100')],
   ['which gpu for llama-3.3-70b', is('fit llama-3.3-70b')],
-  ['profile 0.5b', says('minimind list')],
+  ['profile 0.5b', says('name a model: qwen2.5-0.5b')],
   ['fit llama3 70B --gpu 2xA6000', is('fit llama3-70b --gpu 2xA6000')],
 ];
 

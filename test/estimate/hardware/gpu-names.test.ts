@@ -103,6 +103,15 @@ describe('GPUs of several kinds', () => {
     expect(clusterName(mixed('2x3090+4090'))).toBe('2xrtx-3090+rtx-4090');
   });
 
+  it.each([
+    ['2x3090+4090', []],
+    ['3050+4090', ['rtx-3050-8gb']],
+  ])('are named as they are, unless a card has several memories: %s', (text, chosen) => {
+    const said: string[] = [];
+    clusterNamed(text, undefined, NONE, (choice) => said.push(choice));
+    expect(said.map((each) => /using (\S+)/.exec(each)?.[1])).toEqual(chosen);
+  });
+
   it('of one kind are counted, and a plus can belong to a name', () => {
     expect(mixed('3090+3090')).toMatchObject({ gpus: 2, gpu: { name: 'rtx-3090' } });
     expect(mixed('3090+3090').cards).toBeUndefined();

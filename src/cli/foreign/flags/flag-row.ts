@@ -45,6 +45,13 @@ export const SOURCES = {
   autogptq: 'AutoGPTQ/AutoGPTQ: BaseQuantizeConfig',
   openai: 'OpenAI: API reference, "Chat Completions"',
   ct2: 'OpenNMT/CTranslate2: docs, "Transformers"',
+  torchtitan: 'pytorch/torchtitan: torchtitan/config/job_config.py',
+  mamba: 'state-spaces/mamba: benchmarks/benchmark_generation_mamba_simple.py',
+  mlcllm: 'mlc-ai/mlc-llm: docs, "REST API", "Model Quantization"',
+  xinference: 'xorbitsai/inference: docs, "launch"',
+  autotrain: 'huggingface/autotrain-advanced: docs, "LLM finetuning"',
+  fastchat: 'lm-sys/FastChat: fastchat/model/model_adapter.py, add_model_args',
+  docker: 'Docker: docs, "docker model"',
   speech: 'said, and declared by no tool',
 } as const;
 

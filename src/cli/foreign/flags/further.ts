@@ -6,7 +6,7 @@ const ALL_EXPERTS = String.raw`^(?:blk|ffn|weight|\\d|\((?:(?:gate|up|down)\|?){
 
 /** Rows that come first. */
 export const FURTHER_FLAGS: readonly FlagRow[] = [
-  ['rank@fit', 'lora-r,lora-rank', ['peft', 'axolotl', 'llama-factory', 'litgpt']],
+  ['rank@fit', 'lora-r,lora-rank,lora-dim', ['peft', 'axolotl', 'llama-factory', 'deepspeed']],
   ['targets@fit', 'lora-target-modules,lora-target,target-modules', ['peft', 'llama-factory']],
   ...['ot', 'override-tensor'].map(
     (name): FlagRow => ['cpu-experts=all', `${name}=~${ALL_EXPERTS}`, ['llama.cpp']],
@@ -56,8 +56,41 @@ export const FURTHER_FLAGS: readonly FlagRow[] = [
   ['tensor-parallel@fit', 'vllm-tensor-parallel-size,sglang-tp-size,lmdeploy-tp', ['swift']],
   ['gpu-memory-utilization@fit', 'vllm-gpu-memory-utilization', ['swift']],
   ['cache-dtype', 'cache-mode', ['tabbyapi', 'exllama']],
-  ['prompt-tokens@fit', 'p,random-input', ['llama.cpp', 'sglang', 'mlx']],
-  ['output-tokens', 'generation-tokens,random-output', ['sglang', 'mlx']],
+  ['prompt-tokens@fit', 'p,random-input,npp,promptlen', ['llama.cpp', 'sglang', 'mlx', 'mamba']],
+  [
+    'output-tokens',
+    'generation-tokens,random-output,ntg,genlen',
+    ['llama.cpp', 'sglang', 'mlx', 'mamba'],
+  ],
+  ['users@fit', 'npl', ['llama.cpp']],
+  ['context@quick-test', 'promptlen', ['mamba']],
+  ['cache-dtype', 'cq', ['exllama']],
+  ['context', 'cs', ['exllama']],
+  ['context@fit', 'vllm-maxlen', ['llama-factory']],
+  ['context', 'max-total-seq-length,context-window-size', ['mlcllm']],
+  [
+    'recompute=full',
+    'activation-checkpoint.mode=full,activation-checkpoint.mode=selective',
+    ['torchtitan'],
+  ],
+  ['recompute=none', 'activation-checkpoint.mode=none', ['torchtitan']],
+  [
+    '<none>@fit|train-plan',
+    'dp-shard=,dp-replicate=,data-parallel-shard-degree=,data-parallel-replicate-degree=',
+    ['torchtitan'],
+  ],
+  // The text of a prompt, where only its length counts.
+  ['@fit', 'prompt=~^(?!\\d),p=~^(?!\\d)', ['mlx', 'llama.cpp']],
+  ['', 'mode=~^(?:chatml|raw|llama\\d*|gemma|mistral|phi\\d*)$', ['exllama']],
+  ['@fit', 'vllm.batch-file=', ['vllm']],
+  ['', 'sha1,sha256,xxh64,uuid', ['llama.cpp']],
+  [
+    '<none>@fit',
+    'kt-num-gpu-experts=,kt-cpuinfer=,kt-threadpool-count=,kt-weight-path=,kt-method=,max-gpu-memory=',
+    ['ktransformers', 'fastchat'],
+  ],
+  ['', 'model-engine=,model-format=,style=,detach', ['xinference', 'fastchat', 'docker']],
+  ['', 'project-name=,trainer=,text-column=,merge-adapter', ['autotrain']],
   ['cache-dtype=q8_0', 'quantkv=1', ['koboldcpp']],
   ['cache-dtype=q4_0', 'quantkv=2', ['koboldcpp']],
   ['', 'quantkv=0', ['koboldcpp']],

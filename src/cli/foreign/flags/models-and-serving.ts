@@ -21,7 +21,7 @@ export const MODELS_AND_SERVING: readonly FlagRow[] = [
     '<model>',
     'model,file,preset,path,m,model-path,model-name,input,in,checkpoint,model-name-or-path,model-id,base-model,' +
       'pretrained,model-args=pretrained,a=pretrained,hf-model,load-from,config,ckpt-dir,src,pretrained-model-name-or-path,' +
-      'pretrained-model,model-dir,checkpoint-dir,hf-path,base-model-id,base-model-name,model-tag,load,from',
+      'pretrained-model,pretrain,model-dir,checkpoint-dir,hf-path,base-model-id,base-model-name,model-tag,load,from',
     [
       ...([
         'llama.cpp',
@@ -59,7 +59,7 @@ export const MODELS_AND_SERVING: readonly FlagRow[] = [
     'ctx,max-context,context-len,context-length,context-size,context-window,ctx-size,ctx-len,n-ctx,num-ctx,seq,seq-len,' +
       'seqlen,seq-length,sequence-length,max-seq-len,max-seq-length,max-model-len,max-length,length,cutoff-len,' +
       'block-size,c,sequence-len,max-context-len,max-context-length,model-max-length,max-total-tokens,contextsize,' +
-      'max-kv-size,tokens-per-sequence,ollama-context-length,n-positions',
+      'max-kv-size,tokens-per-sequence,ollama-context-length,n-positions,max-len,source-max-len',
     [
       ...([
         'ollama',
@@ -108,7 +108,7 @@ export const MODELS_AND_SERVING: readonly FlagRow[] = [
   [
     'batch',
     'per-device-train-batch-size,per-device-batch-size,per-gpu-batch-size,per-gpu-train-batch-size,micro-batch-size,' +
-      'micro-batch,mbs,train-micro-batch-size-per-gpu,train-batch-size,batch-size-per-gpu,local-batch-size',
+      'micro-train-batch-size,micro-batch,mbs,train-micro-batch-size-per-gpu,train-batch-size,batch-size-per-gpu,local-batch-size',
     ['transformers', 'deepspeed', 'megatron', 'axolotl', 'nanogpt', 'minimind', 'speech'],
   ],
   // These count sequences.
@@ -160,8 +160,8 @@ export const MODELS_AND_SERVING: readonly FlagRow[] = [
   ['dtype=f16', 'fp16,float16,half,f16', ['transformers', 'speech']],
   ['dtype=f32', 'fp32,float32,f32,full-precision', ['transformers', 'speech']],
   ['dtype=f8', 'fp8,float8,f8', ['transformers', 'speech']],
-  ['dtype=int8', 'int8,8bit,load-in-8bit,q8', ['transformers', 'axolotl', 'speech']],
-  ['dtype=int4', 'int4,4bit,load-in-4bit,nf4,q4', ['transformers', 'axolotl', 'speech']],
+  ['dtype=int8', 'int8,8bit,load-in-8bit,load-8bit,q8', ['transformers', 'axolotl', 'speech']],
+  ['dtype=int4', 'int4,4bit,load-in-4bit,load-4bit,nf4,q4', ['transformers', 'axolotl', 'speech']],
   ['weights=int8', 'int8,8bit,load-in-8bit,q8', ['transformers', 'speech']],
   ['weights=int4', 'int4,4bit,load-in-4bit,nf4,q4', ['transformers', 'speech']],
   ['quantize=int8', 'int8,8bit,q8,load-in-8bit', ['transformers', 'speech']],
@@ -329,6 +329,7 @@ export const MODELS_AND_SERVING: readonly FlagRow[] = [
   ['<none>', 'kv-cache-free-gpu-memory-fraction=,free-gpu-memory-fraction=', ['trtllm']],
   ['eager', 'enforce-eager,disable-cuda-graph', ['vllm', 'sglang']],
   ['chunked-prefill', 'enable-chunked-prefill', ['vllm']],
-  ['p95', 'p99,p90,p99-latency,p95-latency', ['speech']],
+  ['p95', 'p95-latency', ['speech']],
+  ['min-speed@fit', 'tokens-per-second,tps,min-tps,toks-per-second', ['speech']],
   ['qps', 'rps,request-rate,requests-per-second', ['vllm', 'sglang', 'genaiperf', 'speech']],
 ];

@@ -72,7 +72,7 @@ export const RUNS_AND_ANSWERS: readonly FlagRow[] = [
   ['sort', 'sort-by,order,order-by', ['speech']],
   ['columns', 'column,cols,fields', ['speech']],
   ['filter', 'grep,name,pattern,include,match', ['hub', 'speech']],
-  ['tensors', 'tensor,weights,all,list,keys', ['speech']],
+  ['tensors', 'tensor,weights,all,list,keys,list-tensors,show-tensors,print-tensors', ['speech']],
   [
     'threads',
     'n-threads,num-threads,num-thread,cpus,cores,jobs,t,j,cpu-threads,omp-num-threads,nthreads,num-workers,nthread',

@@ -20,7 +20,7 @@ const ALL_LAYERS = {
 const CACHE_TYPES = { '8': 'int8', '4': 'int4' } as const;
 
 /** Types of a cache in exllama, whose 8 bits are integers with a scale for a block. */
-const CACHE_MODES = { fp16: 'f16', q8: 'q8_0', q4: 'q4_0' } as const;
+const CACHE_MODES = { fp16: 'f16', q8: 'q8_0', q4: 'q4_0', '8': 'q8_0', '4': 'q4_0' } as const;
 
 const ALL_LINEAR = { 'all-linear': '', all: '' } as const;
 
@@ -31,7 +31,20 @@ export const VALUES: Readonly<Record<string, Readonly<Record<string, string>>>> 
   ...{ bits: BITS, quantizationbit: BITS, qbits: BITS, wbits: BITS, wbit: BITS },
   ...{ exportquantizationbit: BITS },
   loadin: { '4bit': 'int4', '8bit': 'int8' },
-  quantization: { bitsandbytes: 'int4', bnb: 'int4' },
+  quantization: {
+    ...{ bitsandbytes: 'int4', bnb: 'int4', q4: 'int4', q8: 'int8' },
+    // Kernels of vLLM for the same weights: docs, "Quantization".
+    ...{ gptqmarlin: 'gptq', awqmarlin: 'awq', gptq_marlin: 'gptq', awq_marlin: 'awq' },
+    // mlc-ai/mlc-llm docs, "Model Quantization": q0 has no quantization.
+    ...{
+      q4f16_1: 'int4',
+      q4f16_0: 'int4',
+      q4f32_1: 'int4',
+      q0f16: 'f16',
+      q0bf16: 'bf16',
+      q0f32: 'f32',
+    },
+  },
   quantize: {
     ...{ bitsandbytes: 'int8', 'bitsandbytes-nf4': 'int4', eetq: 'int8' },
     ...{ 'bnb.nf4': 'int4', 'bnb.nf4-dq': 'int4', 'bnb.fp4': 'int4', 'bnb.int8': 'int8' },
@@ -39,7 +52,7 @@ export const VALUES: Readonly<Record<string, Readonly<Record<string, string>>>> 
   kvcachedtype: { auto: '' },
   ...{ cachetypek: CACHE_TYPES, cachetypev: CACHE_TYPES, ctk: CACHE_TYPES, ctv: CACHE_TYPES },
   ...{ kvcachetype: CACHE_TYPES, ollamakvcachetype: CACHE_TYPES, kvbits: CACHE_TYPES },
-  ...{ cachemode: CACHE_MODES, cachetype: CACHE_MODES },
+  ...{ cachemode: CACHE_MODES, cachetype: CACHE_MODES, cq: CACHE_MODES },
   quant: { ...BITS, '5': 'q5_k', '6': 'q6_k' },
   isq: { ...BITS, '5': 'q5_k', '6': 'q6_k', q4k: 'q4_k', q5k: 'q5_k', q6k: 'q6_k', q8_0: 'q8_0' },
   quantpolicy: { '0': '', '4': 'int4', '8': 'int8' },
