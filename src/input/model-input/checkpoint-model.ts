@@ -32,9 +32,8 @@ import {
 } from './checkpoint-config.js';
 import { ggufTypeOf, openModelCheckpoint } from './gguf/gguf-checkpoint.js';
 import type { ModelFile } from './model-file.js';
-import { modelOf } from './model-file.js';
+import { LEFT_OUT, modelOf } from './model-file.js';
 import { faultProblems, listedText } from './verify-checkpoint.js';
-import { LEFT_OUT } from './whole-model.js';
 
 /** Facts of the checkpoint that a model was loaded from, by its index. */
 export interface CheckpointFacts {

@@ -52,6 +52,9 @@ export interface ModelFile<F extends Family = Family> {
   readonly storedType?: string;
 }
 
+/** Begin of the warning about parts of a checkpoint beside its language model. */
+export const LEFT_OUT = 'left out of';
+
 /** A model file with the places of its values. */
 export interface LocatedModelFile extends ModelFile {
   /** Place of a value in the file, or of the nearest section above it. */

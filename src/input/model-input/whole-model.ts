@@ -5,9 +5,7 @@ import {
   type SkippedBlock,
 } from '../../model/architecture/layer.js';
 import type { LoadedModel } from './checkpoint-model.js';
-
-/** Begin of the warning about parts of a checkpoint beside its language model. */
-export const LEFT_OUT = 'left out of';
+import { LEFT_OUT } from './model-file.js';
 
 /**
  * A loaded file with its whole model: its language model, and the described parts beside it as blocks that compute nothing
