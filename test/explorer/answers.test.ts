@@ -5,8 +5,8 @@ import type { ExplorerSetting } from '../../src/explorer/explorer-state.js';
 import { factsOf, fitTiles } from '../../src/explorer/figures.js';
 import { fitReport } from '../../src/report/fit/fit-report.js';
 
-const LARGE = `family: llama
-model:
+const LARGE = `model:
+  family: llama
   vocab_size: 128256
   hidden_size: 8192
   intermediate_size: 28672
@@ -16,7 +16,7 @@ model:
   max_position_embeddings: 131072
 `;
 
-test.each<ExplorerSetting>([{}, { gpu: 'dgx-h100', context: 8192 }, { gpu: 'rtx-4090', batch: 4 }])(
+test.each<ExplorerSetting>([{}, { gpu: 'dgx-h100', context: 8192 }, { gpus: 8, batch: 4 }])(
   'shows the figures of the whole answer without looking for its proposals: %j',
   async (setting) => {
     const model = { name: 'large.yaml', text: LARGE };
@@ -35,6 +35,6 @@ test.each<ExplorerSetting>([{}, { gpu: 'dgx-h100', context: 8192 }, { gpu: 'rtx-
 );
 
 test('has no answers for an invalid text', async () => {
-  const model = { name: 'x.yaml', text: 'family: llama\nmodel: {hidden_size: -1}\n' };
+  const model = { name: 'x.yaml', text: 'model: {family: llama, hidden_size: -1}\n' };
   expect([await fitAnswer(model, {}), await fitAnswers(model, {})]).toEqual([undefined, undefined]);
 });

@@ -31,7 +31,7 @@ export const profilePictures = (
 /** Names with the numbers of layers and experts left out: the same tensor of all of them is one area. */
 const patternOf = ({ name }: TensorEntry) => name.replace(/(?<=^|\.)\d+(?=\.|$)/g, '*');
 
-/** Names without the parts that all begin or end with: `q_proj`, `k_proj`. */
+/** Names, one or more, without the parts that all begin or end with: `q_proj`, `k_proj`. */
 function shortNames(names: readonly string[]): string[] {
   const parts = names.map((name) => name.split('.'));
   const [first = []] = parts;
@@ -61,16 +61,13 @@ function parameterMap(
         const pattern = patternOf(tensor);
         patterns.set(pattern, (patterns.get(pattern) ?? 0) + tensor.elements);
       }
+      if (patterns.size < 2) return { label, value: Number(value) };
       const names = shortNames([...patterns.keys()]);
-      return patterns.size < 2
-        ? { label, value: Number(value) }
-        : {
-            label,
-            children: [...patterns.values()].map((elements, index) => ({
-              label: names[index] ?? '',
-              value: elements,
-            })),
-          };
+      const children = [...patterns.values()].map((elements, index) => ({
+        label: names[index] ?? '',
+        value: elements,
+      }));
+      return { label, children };
     },
   );
   return {

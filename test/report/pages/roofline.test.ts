@@ -5,7 +5,6 @@ import { profile } from '../../../src/library/profile.js';
 import { fitPictures } from '../../../src/report/fit/fit-pictures.js';
 import type { Picture } from '../../../src/report/kit/pictures.js';
 import { profileReport } from '../../../src/report/profile/profile-report.js';
-import { runCli } from '../../run-cli.js';
 
 const rooflinesIn = (pictures: readonly Picture[] = []) =>
   pictures.filter(({ title }) => title.startsWith('Roofline'));
@@ -19,10 +18,4 @@ it('is the same in the pictures of profile and of fit', async () => {
   expect(roofline).toMatchObject({ kind: 'line plot' });
   expect(rooflinesIn(report.pictures?.())).toEqual([roofline]);
   expect(rooflinesIn(profileReport(profile(model), asked).pictures?.())).toEqual([]);
-});
-
-it('is in the page of profile', () => {
-  const { stdout } = runCli(['profile', 'minimind2-small', '--format', 'html']);
-  expect(stdout).toContain('<figcaption>Roofline of NVIDIA H100 SXM5 80 GB');
-  expect(runCli(['profile', 'hybrid/tiny', '--context', '1', '--format', 'html']).code).toBe(0);
 });
