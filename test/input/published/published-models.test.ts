@@ -56,7 +56,7 @@ describe('the file of published models', () => {
       expect(sources, preset).toHaveProperty(row.source ?? of.source ?? 'none');
     }
     for (const { preset, row } of models) {
-      if (row.parameters !== undefined) expect(sources, preset).toHaveProperty(row.from ?? 'none');
+      if (row.parameters !== undefined) expect(sources, preset).toHaveProperty(row.from ?? 'hub');
     }
   });
 
