@@ -59,7 +59,7 @@ function shortest(family, { family: _, ...all }) {
     const without = parsed(others);
     const isSame =
       isDeepStrictEqual(given(without), given(whole)) ||
-      (key !== POSITIONS && isBuiltAs(family, without, built));
+      (!STATED.has(key) && isBuiltAs(family, without, built));
     if (isSame) settings = others;
   }
   return { settings, read: whole.model };
@@ -74,8 +74,8 @@ function isBuiltAs(family, document, built) {
   }
 }
 
-/** The only setting that says something of a model and not of its tree. */
-const POSITIONS = 'max_position_embeddings';
+/** Settings that say something of a model and not of its tree. */
+const STATED = new Set(['max_position_embeddings', 'encoder_attention_heads']);
 
 /** Settings of one model that the other does not have. */
 function differing({ settings, read }, base) {
@@ -187,24 +187,49 @@ const PLAIN = /^(?!(?:true|false|null|yes|no|~)$)(?=.*[A-Za-z])[A-Za-z\d$][\w$./
 const word = (value) =>
   typeof value === 'string' && !PLAIN.test(value) ? JSON.stringify(value) : String(value);
 
-const flow = (value) =>
-  Array.isArray(value)
-    ? `[${value.map(flow).join(', ')}]`
-    : typeof value === 'object' && value !== null
-      ? `{${Object.entries(value)
-          .map(([key, each]) => `${key}: ${flow(each)}`)
-          .join(', ')}}`
-      : word(value);
+/** Lists of kinds of layers that are shorter stay as they are. */
+const MOST_WORDS = 4;
+
+/** Whether a number is a short one rounded to 32 bits, as configs saved from PyTorch have. */
+const isRounded = (value) => typeof value === 'number' && Math.fround(value) === value;
+
+/** The shortest decimal that is this number in 32 bits. */
+const short32 = (value) =>
+  [6, 7, 8, 9]
+    .map((digits) => Number(value.toPrecision(digits)))
+    .find((each) => Math.fround(each) === value);
+
+/** The text of a value, with a list of kinds of layers in letters. */
+const flowIn = (kinds) => {
+  const letterOf = Object.fromEntries(
+    Object.entries(kinds).map(([letter, kind]) => [kind, letter]),
+  );
+  const flow = (value) =>
+    Array.isArray(value)
+      ? value.length > MOST_WORDS && value.every((each) => Object.hasOwn(letterOf, each))
+        ? flow({ kinds: value.map((each) => letterOf[each]).join('') })
+        : value.every(isRounded) && !value.every(Number.isInteger)
+          ? `{float32: [${value.map(short32).join(',')}]}`
+          : `[${value.map(flow).join(',')}]`
+      : typeof value === 'object' && value !== null
+        ? `{${Object.entries(value)
+            .map(([key, each]) => `${key}: ${flow(each)}`)
+            .join(',')}}`
+        : word(value);
+  return flow;
+};
 
 /** The text of the file, below its own first comment. */
-export function fileText(head, { sources, series, elsewhere }) {
+export function fileText(head, { sources, kinds, series, elsewhere }) {
+  const flow = flowIn(kinds);
   const lines = [head.trimEnd(), '', 'sources:'];
   for (const [key, text] of Object.entries(sources)) lines.push(`  ${key}: ${text}`);
+  lines.push('', `kinds: ${flow(kinds)}`);
   lines.push('', 'series:');
   for (const { sizes, ...rest } of series) {
     const parts = Object.entries(rest).map(([key, value]) => `${key}: ${flow(value)}`);
     lines.push(`- ${parts.join('\n  ')}`, '  sizes:');
-    for (const [size, row] of Object.entries(sizes)) lines.push(`    ${size}: ${flow(row ?? {})}`);
+    for (const [size, row] of Object.entries(sizes)) lines.push(`   ${size}: ${flow(row ?? {})}`);
   }
   if (elsewhere) {
     lines.push('', 'elsewhere:');

@@ -3,6 +3,7 @@
 import fs from 'node:fs';
 import { codeOf, packagePath } from '../../base/files/file-system.js';
 import { formatInteger, shortCount } from '../../base/text/units.js';
+import { isRecord } from '../../base/text/words.js';
 import { documentText, parseDocument } from '../../config/document.js';
 import type { FamilyDocument } from '../../model/architecture/family.js';
 import { presetDocument } from '../../model/architecture/presets.js';
@@ -25,6 +26,7 @@ interface PublishedSize {
   readonly quantization?: Settings;
   /** Published number of parameters: exact, or a rounded one as text. */
   readonly parameters?: number | string;
+  /** Source of the figure; the API of the hub by default. */
   readonly from?: string;
   readonly source?: string;
 }
@@ -47,6 +49,8 @@ interface PublishedSeries {
 /** The file as it is written. */
 export interface PublishedFile {
   readonly sources: Readonly<Record<string, string>>;
+  /** Letters for kinds of layers: a list of them is written as `{kinds: MMMa}`, one of 32-bit numbers as `{float32: [1.08]}`. */
+  readonly kinds: Readonly<Record<string, string>>;
   readonly series: readonly PublishedSeries[];
   /** Models without sizes here: names before a size, sizes with the usual one first, and the repository. */
   readonly elsewhere: readonly (readonly [names: string, sizes: string, repository: string])[];
@@ -82,7 +86,16 @@ export function hubOf(series: PublishedSeries, size: string): string[] {
 /** The settings of a size in its family, without those that have the default. */
 export function modelOf(file: PublishedFile, series: PublishedSeries, size: string): Settings {
   const { like, model } = series.sizes[size] ?? {};
-  return { ...(like === undefined ? series.model : settingsOf(file, like)), ...model };
+  const base = like === undefined ? series.model : settingsOf(file, like);
+  return written(file, { ...base, ...model }) as Settings;
+}
+
+/** A value without the short forms of its lists. */
+function written(file: PublishedFile, value: unknown): unknown {
+  if (!isRecord(value)) return value;
+  if (typeof value.kinds === 'string') return [...value.kinds].map((kind) => file.kinds[kind]);
+  if (Array.isArray(value.float32)) return value.float32.map(Math.fround);
+  return Object.fromEntries(Object.entries(value).map(([key, each]) => [key, written(file, each)]));
 }
 
 /** The settings of a preset. */
@@ -123,7 +136,7 @@ function builtFile(): PublishedFile | undefined {
 
 function sourceFile(): PublishedFile {
   const file = packagePath('configs/published.yaml');
-  if (file === undefined) return { sources: {}, series: [], elsewhere: [] };
+  if (file === undefined) return { sources: {}, kinds: {}, series: [], elsewhere: [] };
   return parseDocument(fs.readFileSync(file, 'utf8'), file).value as unknown as PublishedFile;
 }
 
@@ -175,7 +188,7 @@ export function publishedText(model: PublishedModel): string {
   const { sources } = publishedFile();
   const { row, of, hub } = model;
   const [repository = ''] = hub;
-  const { parameters, from = '' } = row;
+  const { parameters, from = 'hub' } = row;
   const count = typeof parameters === 'number' ? formatInteger(parameters) : parameters;
   const source = row.source ?? of.source ?? '';
   const lines = [

@@ -23,7 +23,31 @@ const versionOf = (name: string): string =>
     .sort()
     .join();
 
-const withoutVersion = (name: string): string => name.replaceAll(VERSION, '');
+/** A name without its version. `base` is a size after the name of a series that has it: `bart-base` is not `bart`. */
+const withoutVersion = (name: string): string =>
+  name.replaceAll(VERSION, (word: string, offset: number) =>
+    word.slice(1).toLowerCase() === 'base' && basedNames().has(spelled(name.slice(0, offset)))
+      ? word
+      : '',
+  );
+
+let based: ReadonlySet<string> | undefined;
+
+/** Names before a size, as `spelled` has them, of the series with a size `base`, here or elsewhere. */
+function basedNames(): ReadonlySet<string> {
+  if (based !== undefined) return based;
+  const { series, elsewhere } = publishedFile();
+  const all = [
+    ...series.map(({ names, sizes }) => ({
+      names,
+      sizes: Object.entries(sizes).flatMap(([size, row]) => [size, ...(row?.also ?? [])]),
+    })),
+    ...elsewhere.map(([name, sizes]) => ({ names: [name], sizes: sizes.split(' ') })),
+  ];
+  const withBase = all.filter(({ sizes }) => sizes.some((size) => /^base\b/.test(size)));
+  based = new Set(withBase.flatMap(({ names }) => names.map(spelled)));
+  return based;
+}
 
 /** Types of weights at the end of a name, as in Ollama: `llama3.1:8b-instruct-q4_K_M`. */
 const TYPE =

@@ -56,7 +56,7 @@ describe('the file of published models', () => {
       expect(sources, preset).toHaveProperty(row.source ?? of.source ?? 'none');
     }
     for (const { preset, row } of models) {
-      if (row.parameters !== undefined) expect(sources, preset).toHaveProperty(row.from ?? 'none');
+      if (row.parameters !== undefined) expect(sources, preset).toHaveProperty(row.from ?? 'hub');
     }
   });
 
@@ -166,6 +166,24 @@ describe('names of published models', () => {
     ['llama-2-7b-chat-hf', 'llama/llama-2-7b'],
     ['gpt2-xl', 'gpt2/gpt2-xl'],
     ['gpt-oss', 'gpt_oss/gpt-oss-20b'],
+    ['bert', 'bert/bert-base-uncased'],
+    ['bert large', 'bert/bert-large-uncased'],
+    ['minilm', 'bert/all-minilm-l6-v2'],
+    ['all-minilm:33m', 'bert/all-minilm-l12-v2'],
+    ['bge-m3', 'xlm-roberta/bge-m3'],
+    ['bge-base', 'bert/bge-base-en-v1.5'],
+    ['multilingual-e5-large', 'xlm-roberta/multilingual-e5-large'],
+    ['whisper', 'whisper-seq2seq/whisper-large-v3'],
+    ['whisper base', 'whisper-seq2seq/whisper-base'],
+    ['whisper large', 'whisper-seq2seq/whisper-large-v3'],
+    ['whisper-turbo', 'whisper-seq2seq/whisper-large-v3-turbo'],
+    ['openai/clip-vit-large-patch14', 'clip/clip-vit-large-patch14'],
+    ['flan-t5-base', 't5/flan-t5-base'],
+    ['deepseek-ai/DeepSeek-V3.2-Exp', 'deepseek_v32/deepseek-v3.2-671b'],
+    ['deepseek-v4 pro', 'deepseek_v4/deepseek-v4-pro'],
+    ['glm-5', 'glm_moe_dsa/glm-5-744b'],
+    ['kimi-k2.5', 'deepseek_v3/kimi-k2.5-1t'],
+    ['command-r', 'cohere/command-r-35b'],
   ])('%s is %s', (name, preset) => {
     expect(publishedModelNamed(name)?.model.preset).toBe(preset);
   });
@@ -176,6 +194,22 @@ describe('names of published models', () => {
     ...['moonshotai/Kimi-K2-Thinking', 'codellama/CodeLlama-7b-Python-hf'],
     ...['phi-5', 'pythia-14b', 'gemma-34b', 'qwen3:7b', 'qwen-8b', 'llama-3.3-8b', 'llama3.18b'],
     ...['mistral-8b', 'gpt-4', 'smollm-360', 'qwen38b', 'someone/qwen3-8b', 'meta-llama/Qwen3-8B'],
+    // Other sizes than those of their series that are here.
+    ...[
+      'bart-base',
+      'facebook/bart-base',
+      'e5-large',
+      't5-3b',
+      'bert-base-chinese',
+      'whisper-large-v2',
+    ],
+    ...[
+      'distilbert-base-cased',
+      'electra-base-generator',
+      'command-r-plus',
+      'glm-5.3',
+      'deepseek-v5',
+    ],
     ...['', '-', 'qwen', 'llama', 'deepseek', 'minimind2-small', 'tiny'],
   ])('%j is none', (name) => {
     expect(publishedModelNamed(name)).toBeUndefined();
@@ -204,6 +238,13 @@ describe('names of published models', () => {
     ['qwen3:8b', 'Qwen/Qwen3-8B'],
     ['qwen3-4b-thinking-2507', 'Qwen/Qwen3-4B-Thinking-2507'],
     ['Meta-Llama-3.1-8B', 'meta-llama/Meta-Llama-3.1-8B'],
+    ['bart-base', 'facebook/bart-base'],
+    ['nomic-embed-text', 'nomic-ai/nomic-embed-text-v1.5'],
+    ['mxbai-embed-large', 'mixedbread-ai/mxbai-embed-large-v1'],
+    ['mistral-small3.2', 'mistralai/Mistral-Small-3.2-24B-Instruct-2506'],
+    ['devstral-small-2505', 'mistralai/Devstral-Small-2505'],
+    ['whisper-large-v2', 'openai/whisper-large-v2'],
+    ['bge-base', 'BAAI/bge-base-en-v1.5'],
     ['a/b', 'a/b'],
     ['nothing', undefined],
   ])('the repository of %s is %s', (name, repository) => {
