@@ -35,11 +35,17 @@ export default class List extends BaseCommand {
   }
 }
 
+/** Names of published models for a use that no family is named after. */
+const NAMES_FOR: Readonly<Record<string, string>> = {
+  embedding: '{all-minilm-*,all-mpnet-*,e5-*,multilingual-e5-*,bge-*,gte-*}',
+};
+
 /** Families of this name with all presets, or else those whose presets match. @throws UserError when there is none. */
 function matching(families: readonly FamilySummary[], pattern: string): FamilySummary[] {
-  const exact = families.filter(({ name }) => name === pattern);
+  const exact = families.filter(({ name, presets }) => name === pattern && presets.length > 0);
   if (exact.length > 0) return exact;
-  const isMatch = matcherOf(pattern);
+  const use = pattern.toLowerCase().replace(/s$/, '');
+  const isMatch = matcherOf(Object.hasOwn(NAMES_FOR, use) ? `${NAMES_FOR[use]}` : pattern);
   const found = families.flatMap((family) => {
     if (isMatch(family.name)) return [family];
     const presets = family.presets.filter(
