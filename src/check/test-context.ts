@@ -1,5 +1,5 @@
 import type { UserError } from '../base/errors.js';
-import { isRecord } from '../base/text/words.js';
+import { isRecord } from '../base/values.js';
 import type {
   Engine,
   Program,

@@ -12,7 +12,7 @@ import {
   pathKind,
 } from '../base/files/mounted.js';
 import { hubSuggestion } from '../base/text/hub-names.js';
-import { sumOf } from '../base/text/words.js';
+import { sumOf } from '../base/values.js';
 import { refusal } from './checkpoint-rules.js';
 
 /** A read-only file with random access. */

@@ -4,7 +4,7 @@ import { basename, dirname, join } from 'node:path';
 import { UserError } from '../base/errors.js';
 import { fileNamesIn, folderNamesIn, pathExists } from '../base/files/mounted.js';
 import { setting } from '../base/text/setting.js';
-import { sumOf } from '../base/text/words.js';
+import { sumOf } from '../base/values.js';
 import { fileNamesAt } from './byte-file.js';
 import type { Checkpoint, CheckpointOptions, Listing, OpenedFiles } from './checkpoint.js';
 import { listed, mostTensorBytes, refusal } from './checkpoint-rules.js';

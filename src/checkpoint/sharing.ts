@@ -1,6 +1,6 @@
 /** Finds names that refer to the same values, and tensors that overlap. */
 import { isSameShape, STORED_DTYPES } from '../base/tensor/dtype.js';
-import { groupBy } from '../base/text/words.js';
+import { groupBy } from '../base/values.js';
 import type { StoredBytes, StoredTensor } from './stored-tensor.js';
 import { isContiguous, isSameView } from './stored-tensor.js';
 import { piecesOf, readRows, rowCount, yieldToEventLoop } from './view.js';

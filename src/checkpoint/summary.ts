@@ -1,6 +1,6 @@
 /** The content of a checkpoint as plain data: the JSON output of `inspect`, and the input of its report. */
 import type { Shape } from '../base/tensor/dtype.js';
-import { groupBy, sumOf } from '../base/text/words.js';
+import { groupBy, sumOf } from '../base/values.js';
 import type { Checkpoint } from './checkpoint.js';
 import type { CheckpointFormat } from './formats.js';
 import { FORMAT_TITLES } from './formats.js';

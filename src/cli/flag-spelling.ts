@@ -5,7 +5,7 @@ import {
   type Spelling,
   useSpelling,
 } from '../base/text/setting.js';
-import { shellWord } from '../base/text/words.js';
+import { shellWord } from '../base/text/shell-words.js';
 import { COMMAND_WORDS, OWN_FLAGS, SETTING_FLAGS } from './setting-flags.js';
 
 /**

@@ -4,7 +4,8 @@ import { type UserError, usageError } from '../base/errors.js';
 import { builtThread } from '../base/files/file-system.js';
 import { jsonPieces, printable } from '../base/text/escape.js';
 import { parseJson } from '../base/text/json.js';
-import { isRecord, shortened } from '../base/text/words.js';
+import { shortened } from '../base/text/words.js';
+import { isRecord } from '../base/values.js';
 import { nearest } from '../config/nearest.js';
 
 /** The value as its JSON says it: large integers, NaN and infinities are texts. */

@@ -1,7 +1,7 @@
 import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
 import { usageError } from '../base/errors.js';
-import { shellWord } from '../base/text/words.js';
+import { shellWord } from '../base/text/shell-words.js';
 import { BaseCommand, type FlagsOf } from '../cli/base-command.js';
 import { details, diagramFlags, modelFlags, settingFlags, sourceOf } from '../cli/flags/flags.js';
 import { quote } from '../config/quote.js';

@@ -1,7 +1,7 @@
 import * as Flags from '@oclif/core/flags';
 import { UserError, usageError } from '../base/errors.js';
+import { shellWord } from '../base/text/shell-words.js';
 import { formatBytes, formatCount, formatFlops } from '../base/text/units.js';
-import { shellWord } from '../base/text/words.js';
 import { BaseCommand, type FlagsOf, formatOf, givenFlags } from '../cli/base-command.js';
 import {
   details,

@@ -6,7 +6,7 @@ import type {
   PropertyPath,
   Severity,
 } from '../base/errors.js';
-import { groupBy, isRecord } from '../base/text/words.js';
+import { groupBy, isRecord } from '../base/values.js';
 import type { ConfigDocument } from './document.js';
 import type { LocatedFinding, Problems } from './document-problems.js';
 import { toProblems } from './document-problems.js';

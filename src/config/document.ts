@@ -1,7 +1,8 @@
 import { stringify } from 'yaml';
 import type { ProblemText, PropertyPath } from '../base/errors.js';
 import { jsonOrUndefined } from '../base/text/json.js';
-import { isRecord, joined } from '../base/text/words.js';
+import { joined } from '../base/text/words.js';
+import { isRecord } from '../base/values.js';
 import {
   invalidConfig,
   type LocatedFinding,

@@ -1,7 +1,8 @@
 /** Wording of schema errors, in one place to keep messages consistent. */
 import type { ProblemText, PropertyPath, Severity } from '../base/errors.js';
 import { commandText } from '../base/text/setting.js';
-import { counted, isRecord } from '../base/text/words.js';
+import { counted } from '../base/text/words.js';
+import { isRecord } from '../base/values.js';
 import { nearest, nearSynonymAmong, synonymAmong } from './nearest.js';
 import { parseCount } from './parse-number.js';
 import { describeValue, formatPath, quote } from './quote.js';

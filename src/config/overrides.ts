@@ -1,6 +1,7 @@
 import { type PropertyPath, usageError } from '../base/errors.js';
 import { setting } from '../base/text/setting.js';
-import { counted, isRecord } from '../base/text/words.js';
+import { counted } from '../base/text/words.js';
+import { isRecord } from '../base/values.js';
 import { ConfigDocument } from './document.js';
 import { type LocatedFinding, Unreadable, unreadableAt } from './document-problems.js';
 import { describeValue, formatPath, quote, valueAt } from './quote.js';

@@ -1,6 +1,6 @@
 import type { z } from 'zod';
 import type { PropertyPath, Severity } from '../base/errors.js';
-import { isRecord } from '../base/text/words.js';
+import { isRecord } from '../base/values.js';
 import { valueAt } from './quote.js';
 
 export type Schema = z.core.$ZodType;

@@ -6,7 +6,7 @@
 import { UserError } from '../base/errors.js';
 import type { CacheType, Shape } from '../base/tensor/dtype.js';
 import type { WeightForm } from '../base/tensor/group-quantization.js';
-import { isRecord } from '../base/text/words.js';
+import { isRecord } from '../base/values.js';
 import type { LanguageModel, Layer } from '../model/architecture/layer.js';
 import type { WeightSource } from './weights/weights.js';
 

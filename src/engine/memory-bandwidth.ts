@@ -1,7 +1,7 @@
 /** Bandwidth of the system memory, from threads that search buffers larger than the caches. */
 import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
-import { median } from '../base/median.js';
+import { median } from '../base/values.js';
 import type { MeasurementSpread } from '../estimate/hardware/machine-profile.js';
 
 /** Bytes of all buffers: more than the caches of most processors. */

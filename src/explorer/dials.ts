@@ -1,5 +1,5 @@
 /** Sizes of a model that sliders and switches change, by the keys of its family. */
-import { isRecord } from '../base/text/words.js';
+import { isRecord } from '../base/values.js';
 import type { DescribedModel } from './answers.js';
 
 /** A size with the values that its slider passes through, or a switch. */

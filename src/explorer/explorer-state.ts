@@ -1,6 +1,6 @@
 /** State of the explorer: one or two models and a setting. Every view follows from it. */
 import { parseDtype } from '../base/tensor/dtype.js';
-import { isRecord } from '../base/text/words.js';
+import { isRecord } from '../base/values.js';
 
 /** A model as its text. */
 export interface ExploredModel {

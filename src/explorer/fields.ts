@@ -1,5 +1,5 @@
 /** Fields of a form, made from the JSON Schema of a family. */
-import { isRecord } from '../base/text/words.js';
+import { isRecord } from '../base/values.js';
 
 /** A setting of a config as an input. */
 export interface Field {

@@ -1,7 +1,7 @@
 /** `inspect` as a function: the tensors of a checkpoint. */
 import { isAdapterFolder } from '../base/files/config-names.js';
 import { STORED_DTYPES } from '../base/tensor/dtype.js';
-import { sumOf } from '../base/text/words.js';
+import { sumOf } from '../base/values.js';
 import {
   type AdapterFiles,
   describeAdapter,

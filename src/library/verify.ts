@@ -1,7 +1,7 @@
 /** `verify` as a function: whether the tensors of a checkpoint are those of its config. */
 import { usageError } from '../base/errors.js';
 import { commandText, setting } from '../base/text/setting.js';
-import { shellWord } from '../base/text/words.js';
+import { shellWord } from '../base/text/shell-words.js';
 import { openAdapter } from '../checkpoint/adapter/adapter.js';
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
 import type { ConfigDocument } from '../config/document.js';

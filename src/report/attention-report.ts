@@ -8,7 +8,8 @@ import {
   percentText,
   significant,
 } from '../base/text/units.js';
-import { counted, groupBy, joined, modelName } from '../base/text/words.js';
+import { counted, joined, modelName } from '../base/text/words.js';
+import { groupBy } from '../base/values.js';
 import type { AttentionAnswer, AttentionSpeed } from '../estimate/fit/training/attention-time.js';
 import type {
   AttentionRow,

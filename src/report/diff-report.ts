@@ -8,16 +8,8 @@ import {
   shortCount,
   significant,
 } from '../base/text/units.js';
-import {
-  counted,
-  inTurn,
-  isRecord,
-  modelName,
-  nameText,
-  present,
-  shortened,
-  sumOf,
-} from '../base/text/words.js';
+import { counted, modelName, nameText, shortened } from '../base/text/words.js';
+import { inTurn, isRecord, present, sumOf } from '../base/values.js';
 import { FORMAT_TITLES } from '../checkpoint/formats.js';
 import { ignoredText } from '../checkpoint/reconcile/ignored-tensors.js';
 import type { Difference, KeyDifference, KeyPlace } from '../convert/difference/difference.js';

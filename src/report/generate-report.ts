@@ -2,7 +2,8 @@
 
 import { setting } from '../base/text/setting.js';
 import { formatInteger, percentText, weightFormText } from '../base/text/units.js';
-import { counted, modelName, present, sumOf } from '../base/text/words.js';
+import { counted, modelName } from '../base/text/words.js';
+import { present, sumOf } from '../base/values.js';
 import type {
   GenerateResult,
   NamedToken,

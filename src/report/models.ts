@@ -1,6 +1,7 @@
 import { commandText, nextCommand, setting } from '../base/text/setting.js';
 import { formatBytes, formatInteger, shortCount } from '../base/text/units.js';
-import { counted, joined, present, sumOf } from '../base/text/words.js';
+import { counted, joined } from '../base/text/words.js';
+import { present, sumOf } from '../base/values.js';
 import type { ExportResult } from '../engine/export-files.js';
 import type { OnnxValue } from '../engine/onnx-export.js';
 import type { Architecture } from '../model/architecture/family.js';

@@ -15,7 +15,8 @@ import {
   formatShare,
   significant,
 } from '../base/text/units.js';
-import { counted, present, shortened } from '../base/text/words.js';
+import { counted, shortened } from '../base/text/words.js';
+import { present } from '../base/values.js';
 import type { PartsResult } from '../scale/conversions/conversion-parts.js';
 import type { PartsAnswer } from '../scale/planned-work.js';
 import type { SweepResult } from '../scale/sweeps/sweep.js';

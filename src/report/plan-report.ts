@@ -11,7 +11,8 @@ import {
   shortCount,
   significant,
 } from '../base/text/units.js';
-import { counted, joined, modelName, present, sentence } from '../base/text/words.js';
+import { counted, joined, modelName, sentence } from '../base/text/words.js';
+import { present } from '../base/values.js';
 import type { MeasureName } from '../estimate/plan/criteria.js';
 import type { Plan, PlanRow } from '../estimate/plan/plan-models.js';
 import type { PlanResult } from '../estimate/plan/plan-sweep.js';

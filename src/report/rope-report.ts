@@ -2,7 +2,8 @@
 
 import { setting } from '../base/text/setting.js';
 import { formatInteger } from '../base/text/units.js';
-import { counted, joined, present, sumOf } from '../base/text/words.js';
+import { counted, joined } from '../base/text/words.js';
+import { present, sumOf } from '../base/values.js';
 import type { RotaryScaling } from '../model/architecture/layer.js';
 import type {
   ContextFrom,

@@ -1,14 +1,7 @@
 import { type NextLine, nextCommand, setting } from '../base/text/setting.js';
 import { formatBytes, formatInteger } from '../base/text/units.js';
-import {
-  counted,
-  inTurn,
-  joined,
-  namesText,
-  sentence,
-  shortened,
-  sumOf,
-} from '../base/text/words.js';
+import { counted, joined, namesText, sentence, shortened } from '../base/text/words.js';
+import { inTurn, sumOf } from '../base/values.js';
 import { FORMAT_TITLES } from '../checkpoint/formats.js';
 import {
   adviceText,

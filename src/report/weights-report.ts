@@ -7,7 +7,8 @@ import {
   formatInteger,
   shortCount,
 } from '../base/text/units.js';
-import { counted, joined, modelName, nameText, present, sumOf } from '../base/text/words.js';
+import { counted, joined, modelName, nameText } from '../base/text/words.js';
+import { present, sumOf } from '../base/values.js';
 import type { TensorGroup } from '../checkpoint/summary.js';
 import type {
   WeightsComparison,

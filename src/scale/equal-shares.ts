@@ -1,5 +1,5 @@
 /** Divides work into shares of about equal cost. */
-import { sumOf } from '../base/text/words.js';
+import { sumOf } from '../base/values.js';
 
 interface Share<Item> {
   readonly index: number;

@@ -5,8 +5,8 @@ import { UserError, usageError } from '../base/errors.js';
 import { endsWithProgram } from '../base/files/early-end.js';
 import { printable } from '../base/text/escape.js';
 import { setting, settingWords } from '../base/text/setting.js';
+import { posixWord, shellWord } from '../base/text/shell-words.js';
 import { formatDuration } from '../base/text/units.js';
-import { posixWord, shellWord } from '../base/text/words.js';
 import type { LaunchName } from './task-index.js';
 import { arrayOption } from './task-index.js';
 

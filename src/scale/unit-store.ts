@@ -1,7 +1,7 @@
 /** Units of a plan, their results and locks, and the progress that these show. */
 import fs from 'node:fs';
 import path from 'node:path';
-import { runsOf, sumOf } from '../base/text/words.js';
+import { runsOf, sumOf } from '../base/values.js';
 import { LOCK_TIMES, type LockOwner, ownerIn } from './part-lock.js';
 
 /** Where one kind of work keeps the results of its units. A unit is what one runner does at a time, under one lock. */

@@ -3,7 +3,7 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { UserError } from '../../src/base/errors.js';
-import { sumOf } from '../../src/base/text/words.js';
+import { sumOf } from '../../src/base/values.js';
 import type { Checkpoint } from '../../src/checkpoint/checkpoint.js';
 import { mostTensorBytes, ruleOf } from '../../src/checkpoint/checkpoint-rules.js';
 import { openCheckpoint } from '../../src/checkpoint/open.js';

@@ -7,7 +7,7 @@ import { spawn } from 'node:child_process';
 import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
-import { sumOf } from '../../src/base/text/words.js';
+import { sumOf } from '../../src/base/values.js';
 import { inPackage, ROOT } from '../fixtures.js';
 import { CHECKPOINT_SHAPES } from './checkpoint-shapes.js';
 import { DISTRIBUTED_SHAPES } from './distributed-shapes.js';

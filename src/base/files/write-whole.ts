@@ -5,7 +5,7 @@ import { type FileHandle, open } from 'node:fs/promises';
 import path from 'node:path';
 import { UserError, usageError } from '../errors.js';
 import { formatBytes } from '../text/units.js';
-import { sumOf } from '../text/words.js';
+import { sumOf } from '../values.js';
 import { isConvertedName, isConvertedWeights } from './config-names.js';
 import { removeAtEnd, watchEnd } from './early-end.js';
 import {

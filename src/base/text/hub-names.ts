@@ -1,5 +1,5 @@
 /** Names of models of the Hugging Face hub, as text: nothing is looked up. */
-import { shellWord } from './words.js';
+import { shellWord } from './shell-words.js';
 
 /** Command that downloads a whole repository. */
 export function downloadLine(repository: string): string {

@@ -3,7 +3,7 @@
  * the process.
  */
 
-import { sumOf } from '../../base/text/words.js';
+import { sumOf } from '../../base/values.js';
 import type { Program, RunInput, Values } from '../../engine/engine.js';
 import { distinctBlocks } from '../../engine/memory.js';
 import type { HybridBlock, Layer } from '../../model/architecture/layer.js';

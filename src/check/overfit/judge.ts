@@ -2,7 +2,8 @@
 
 import { setting } from '../../base/text/setting.js';
 import { shortNumber } from '../../base/text/units.js';
-import { counted, groupBy, isRecord, joined } from '../../base/text/words.js';
+import { counted, joined } from '../../base/text/words.js';
+import { groupBy, isRecord } from '../../base/values.js';
 import type { AdamWSettings, ModelTraining, NonFinite } from '../../engine/trainer.js';
 import type { LanguageModel, MixtureOfExperts } from '../../model/architecture/layer.js';
 import { tensorsOf, walk } from '../../model/architecture/walk.js';

@@ -5,7 +5,7 @@ import { UserError } from '../../base/errors.js';
 import type { ByteRange } from '../../base/files/mounted.js';
 import type { StoredDtype } from '../../base/tensor/dtype.js';
 import { isSameShape, shapeText } from '../../base/tensor/dtype.js';
-import { groupBy } from '../../base/text/words.js';
+import { groupBy } from '../../base/values.js';
 import { ByteFile, bytesAt, fileNamesAt, folderNamesAt } from '../byte-file.js';
 import type { CheckpointOptions, OpenedFiles } from '../checkpoint.js';
 import type { Refuse } from '../checkpoint-rules.js';

@@ -1,7 +1,7 @@
 /** Tensors that are put together from parts in several files when they are read. */
 import type { Shape, StoredDtype } from '../../base/tensor/dtype.js';
 import { STORED_DTYPES } from '../../base/tensor/dtype.js';
-import { sumOf } from '../../base/text/words.js';
+import { sumOf } from '../../base/values.js';
 import { ByteFile } from '../byte-file.js';
 import type { Refuse } from '../checkpoint-rules.js';
 import { reshaped } from '../computed-file.js';

@@ -1,5 +1,5 @@
 /** The content of a GGUF file except its tensors, as plain data: metadata, tokenizer, bits by component. */
-import { sumOf } from '../../base/text/words.js';
+import { sumOf } from '../../base/values.js';
 import { encodedBytes, type StoredTensor, storedTypeOf } from '../stored-tensor.js';
 import type { GgufKeyValues, GgufValue } from './gguf-scanner.js';
 

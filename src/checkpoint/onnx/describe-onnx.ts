@@ -1,5 +1,5 @@
 /** Contents of an ONNX file other than its tensors: operators, inputs, outputs, and totals by type. */
-import { groupBy, sumOf } from '../../base/text/words.js';
+import { groupBy, sumOf } from '../../base/values.js';
 import type { ExternalFile } from './external-data.js';
 import type { OnnxTensor } from './tensor-proto.js';
 

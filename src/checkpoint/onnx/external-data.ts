@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path';
 import { UserError } from '../../base/errors.js';
 import { allowedFolders, goesDown, isAllowed } from '../../base/files/linked-files.js';
 import { mountedPath, pathExists } from '../../base/files/mounted.js';
-import { groupBy } from '../../base/text/words.js';
+import { groupBy } from '../../base/values.js';
 import { ByteFile, realPath } from '../byte-file.js';
 import { exactBytesText, quoted, refusal, tensorPlace } from '../checkpoint-rules.js';
 import type { OnnxTensor } from './tensor-proto.js';

@@ -1,5 +1,7 @@
 /** Texts about faults and their remedies, for errors, warnings and reports. */
-import { counted, joined, shortened, sumOf } from '../../base/text/words.js';
+
+import { counted, joined, shortened } from '../../base/text/words.js';
+import { sumOf } from '../../base/values.js';
 import type { FaultKind, TensorProperties } from './faults.js';
 import type { FaultGroup } from './notes.js';
 import type { ConfigDifference, Suggestion } from './reconcile.js';

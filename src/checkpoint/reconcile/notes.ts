@@ -1,7 +1,7 @@
 /** Notes on a checkpoint that matches its description: unusual or missing tensors. */
 import { distance } from 'fastest-levenshtein';
 import { isSameShape } from '../../base/tensor/dtype.js';
-import { sumOf } from '../../base/text/words.js';
+import { sumOf } from '../../base/values.js';
 import type { LanguageModel } from '../../model/architecture/layer.js';
 import { stateDictOf, tensorsOf } from '../../model/architecture/walk.js';
 import type { CheckpointFormat } from '../formats.js';

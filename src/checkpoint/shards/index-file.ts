@@ -3,7 +3,7 @@
 import { isUtf8 } from 'node:buffer';
 import { basename, extname } from 'node:path';
 import { goesDown } from '../../base/files/linked-files.js';
-import { groupBy } from '../../base/text/words.js';
+import { groupBy } from '../../base/values.js';
 import { ByteFile } from '../byte-file.js';
 import { quoted, refusal } from '../checkpoint-rules.js';
 import { SHARD_EXTENSIONS } from '../formats.js';

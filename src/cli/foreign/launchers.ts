@@ -1,7 +1,7 @@
 /** Programs that start another one: `python -m`, `torchrun train.py`, `npx`. Loaded only for a line that has one. */
 
 import path from 'node:path';
-import { ownValue } from '../../base/text/words.js';
+import { ownValue } from '../../base/values.js';
 import { PROGRAMS, programInFile, runnerNamed, wordsOfImage } from './programs.js';
 import { foldedName } from './spellings.js';
 

@@ -3,7 +3,7 @@
 import path from 'node:path';
 import { isFolder } from '../../base/files/file-system.js';
 import { downloadLine } from '../../base/text/hub-names.js';
-import { ownValue } from '../../base/text/words.js';
+import { ownValue } from '../../base/values.js';
 import { misspelled } from '../../config/nearest.js';
 import { hubRepository } from '../../input/published/published-models.js';
 import { OFF, VALUES } from './flags/values.js';

@@ -1,5 +1,5 @@
 /** Programs of others at the beginning of a line: those that start another one, and those with commands of their own. */
-import { ownValue } from '../../base/text/words.js';
+import { ownValue } from '../../base/values.js';
 
 /** A program that starts another one. */
 interface Runner {

@@ -1,7 +1,7 @@
 /** Sentences in place of a command: `can i run qwen3-8b on a 4060`. Each word has a meaning, or there is no line. */
 import path from 'node:path';
 import { freeName } from '../../base/files/file-system.js';
-import { ownValue } from '../../base/text/words.js';
+import { ownValue } from '../../base/values.js';
 import { flagCounting, KINDS } from '../line/extra-words.js';
 import { inEnglish, isBeginning, isFiller, type Topic, topicOf } from './spoken-words.js';
 

@@ -1,7 +1,7 @@
 /** Common names of choices, as people know them from other tools. */
 
 import { parseDtype } from '../../base/tensor/dtype.js';
-import { ownValue } from '../../base/text/words.js';
+import { ownValue } from '../../base/values.js';
 
 /** A name in lower case, without characters between words. */
 export const foldedName = (text: string): string => text.toLowerCase().replaceAll(/[-_ .]/g, '');

@@ -1,5 +1,5 @@
 /** Words of sentences in English, German and Chinese, and what each says. Loaded with the sentences. */
-import { ownValue } from '../../base/text/words.js';
+import { ownValue } from '../../base/values.js';
 
 /** What a sentence asks. */
 export type Topic = 'adapters' | 'full' | 'training' | 'comparison' | 'hardware' | 'size';

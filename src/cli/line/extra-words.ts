@@ -1,6 +1,6 @@
 /** Words without a flag that people write after the arguments, and the flags that they mean. */
 import { parseDtype } from '../../base/tensor/dtype.js';
-import { ownValue } from '../../base/text/words.js';
+import { ownValue } from '../../base/values.js';
 import { nearestValue } from '../foreign/spellings.js';
 import type { MeantLine } from './line-mistake.js';
 import type { Option } from './meant-lines.js';

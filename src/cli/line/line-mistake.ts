@@ -1,6 +1,6 @@
 /** Mistakes in command lines, and corrected lines that the user probably meant. */
 import { UserError } from '../../base/errors.js';
-import { shellWord } from '../../base/text/words.js';
+import { shellWord } from '../../base/text/shell-words.js';
 
 /** A command line as a user can paste it. */
 export const pasteable = (words: readonly string[]): string =>

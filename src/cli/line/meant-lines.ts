@@ -1,6 +1,6 @@
 /** Lines that a flag of another tool can mean. */
 import fs from 'node:fs';
-import { ownValue } from '../../base/text/words.js';
+import { ownValue } from '../../base/values.js';
 import type { FlagMeaning } from '../foreign/meanings.js';
 import { foldedName, nearestValue } from '../foreign/spellings.js';
 import { type DeclaredFlag, exampleOf, isPlaceholder } from './flag-example.js';

@@ -3,7 +3,8 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { configIn } from '../../base/files/config-names.js';
 import { isFolder } from '../../base/files/file-system.js';
-import { counted, ownValue } from '../../base/text/words.js';
+import { counted } from '../../base/text/words.js';
+import { ownValue } from '../../base/values.js';
 import {
   hasWeights,
   isCheckpointPath,

@@ -1,7 +1,7 @@
 /** The command or config of another program that an answer writes. */
 import { usageError } from '../../base/errors.js';
 import { endingOf } from '../../base/files/file-endings.js';
-import { present } from '../../base/text/words.js';
+import { present } from '../../base/values.js';
 import type { EmitName, Emitted, EmittedModel } from '../../estimate/emit/emitted.js';
 import { EMIT_PROGRAMS, emitNamesFor } from '../../estimate/emit/emitted.js';
 import { machinesOf } from '../../estimate/emit/machines.js';

@@ -1,9 +1,8 @@
 /** Changes of single values in a JSON text, which leave all other characters as they are. */
 
 import type { PropertyPath } from '../../base/errors.js';
-import { isEqualData } from '../../base/text/equal-data.js';
 import { formatJson, parseJson } from '../../base/text/json.js';
-import { isRecord } from '../../base/text/words.js';
+import { isEqualData, isRecord } from '../../base/values.js';
 
 /** A value to write at a path; undefined removes the key. */
 export interface Edit {

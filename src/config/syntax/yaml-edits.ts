@@ -2,7 +2,7 @@
 import type { Document, Pair, YAMLMap } from 'yaml';
 import { isMap, isNode, isScalar, parseDocument, stringify } from 'yaml';
 import type { PropertyPath } from '../../base/errors.js';
-import { isEqualData } from '../../base/text/equal-data.js';
+import { isEqualData } from '../../base/values.js';
 import type { Edit } from './json-edits.js';
 
 /** Scalars may be longer than a line of the library's default. */

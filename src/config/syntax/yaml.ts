@@ -17,7 +17,7 @@ import {
   type YAMLSeq,
 } from 'yaml';
 import type { ProblemText } from '../../base/errors.js';
-import { isRecord } from '../../base/text/words.js';
+import { isRecord } from '../../base/values.js';
 import { type LocatedFinding, Unreadable, unreadableAt } from '../document-problems.js';
 import { nearest } from '../nearest.js';
 import { describeValue, quote } from '../quote.js';

@@ -2,7 +2,7 @@
 
 import { isSidecarName } from '../../base/files/config-names.js';
 import type { WeightForm } from '../../base/tensor/group-quantization.js';
-import { groupBy, sumOf } from '../../base/text/words.js';
+import { groupBy, sumOf } from '../../base/values.js';
 import { tensorsOfFile } from '../../checkpoint/checkpoint.js';
 import type { CheckpointFormat, Container } from '../../checkpoint/formats.js';
 import { groupByPattern, templateOf } from '../../checkpoint/names.js';

@@ -1,7 +1,7 @@
 /** Named rules for checkpoints to be convertible, and the errors for violations. */
 
 import { type Problem, UserError } from '../../base/errors.js';
-import { groupBy } from '../../base/text/words.js';
+import { groupBy } from '../../base/values.js';
 import { tensorPlace } from '../../checkpoint/checkpoint-rules.js';
 
 /**

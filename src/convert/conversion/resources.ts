@@ -6,7 +6,7 @@ import type { MatrixProducts } from '../../base/linalg/matrix.js';
 import { plainProducts } from '../../base/linalg/matrix.js';
 import { setting } from '../../base/text/setting.js';
 import { formatBytes } from '../../base/text/units.js';
-import { sumOf } from '../../base/text/words.js';
+import { sumOf } from '../../base/values.js';
 import type { EngineName } from '../../engine/engine.js';
 import type { SrteLayout } from '../../model/architecture/srte-layout.js';
 import type { ConversionJob } from './job.js';

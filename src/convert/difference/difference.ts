@@ -4,7 +4,7 @@ import type { Problem, PropertyPath } from '../../base/errors.js';
 import { usageError } from '../../base/errors.js';
 import type { ProgressDisplay } from '../../base/progress-display.js';
 import { commandText, setting } from '../../base/text/setting.js';
-import { isRecord } from '../../base/text/words.js';
+import { isRecord } from '../../base/values.js';
 import { NoStateDicts } from '../../checkpoint/open.js';
 import type { ConfigDocument } from '../../config/document.js';
 import { formatPath, splitDotted, valueAt } from '../../config/quote.js';

@@ -3,7 +3,7 @@
 import { type Problem, problemsOf, UserError } from '../../base/errors.js';
 import type { Shape } from '../../base/tensor/dtype.js';
 import { setting } from '../../base/text/setting.js';
-import { sumOf } from '../../base/text/words.js';
+import { sumOf } from '../../base/values.js';
 import type { Checkpoint, CheckpointPath } from '../../checkpoint/checkpoint.js';
 import { storedNames } from '../../checkpoint/names.js';
 import { NoStateDicts, openCheckpoint } from '../../checkpoint/open.js';

@@ -2,7 +2,7 @@
 
 import type { Shape } from '../../base/tensor/dtype.js';
 import { isSameShape } from '../../base/tensor/dtype.js';
-import { groupBy, isRecord } from '../../base/text/words.js';
+import { groupBy, isRecord } from '../../base/values.js';
 import { groupByPattern, templateOf } from '../../checkpoint/names.js';
 import type { LanguageModel, Layer } from '../../model/architecture/layer.js';
 import { walk } from '../../model/architecture/walk.js';

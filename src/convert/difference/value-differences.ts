@@ -2,7 +2,7 @@
 
 import type { ProgressDisplay } from '../../base/progress-display.js';
 import { isSameShape } from '../../base/tensor/dtype.js';
-import { groupBy, sumOf } from '../../base/text/words.js';
+import { groupBy, sumOf } from '../../base/values.js';
 import type { TensorDistance } from '../../checkpoint/distance.js';
 import { distanceBetween, mutualLimit, relativeError } from '../../checkpoint/distance.js';
 import { templateOf } from '../../checkpoint/names.js';

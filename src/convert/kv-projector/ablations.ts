@@ -1,8 +1,8 @@
 /** Ablations of the elastic adapter: the final loss without one of its parts, or with a different one. */
 
 import { setImmediate as breathe } from 'node:timers/promises';
-import { median } from '../../base/median.js';
 import { manualSeed } from '../../base/random/index.js';
+import { median } from '../../base/values.js';
 import type { EngineInfo, Values } from '../../engine/engine.js';
 import type { AdamWSettings, TrainedActivation, Trainer } from '../../engine/trainer.js';
 import { stepsTo } from './convergence.js';

@@ -14,7 +14,7 @@ import type { Dtype, StoredDtype } from '../../base/tensor/dtype.js';
 import { elementCount, STORED_DTYPES, storedBytes } from '../../base/tensor/dtype.js';
 import type { EncodableDtype } from '../../base/tensor/encode.js';
 import { encode, isEncodable } from '../../base/tensor/encode.js';
-import { sumOf } from '../../base/text/words.js';
+import { sumOf } from '../../base/values.js';
 import type { Checkpoint } from '../../checkpoint/checkpoint.js';
 import { FORMAT_TITLES } from '../../checkpoint/formats.js';
 import { openCheckpoint } from '../../checkpoint/open.js';

@@ -2,7 +2,7 @@
 
 import type { Shape } from '../../base/tensor/dtype.js';
 import { STORED_DTYPES, shapeText } from '../../base/tensor/dtype.js';
-import { groupBy } from '../../base/text/words.js';
+import { groupBy } from '../../base/values.js';
 import type { Checkpoint } from '../../checkpoint/checkpoint.js';
 import { listed, quoted } from '../../checkpoint/checkpoint-rules.js';
 import type { StoredTensor } from '../../checkpoint/stored-tensor.js';

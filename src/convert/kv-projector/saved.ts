@@ -3,7 +3,8 @@
 import type { Problem } from '../../base/errors.js';
 import type { ProgressDisplay } from '../../base/progress-display.js';
 import { STORED_DTYPES, shapeText } from '../../base/tensor/dtype.js';
-import { counted, shortened, sumOf } from '../../base/text/words.js';
+import { counted, shortened } from '../../base/text/words.js';
+import { sumOf } from '../../base/values.js';
 import type { Checkpoint } from '../../checkpoint/checkpoint.js';
 import { listed } from '../../checkpoint/checkpoint-rules.js';
 import type { StoredTensor } from '../../checkpoint/stored-tensor.js';

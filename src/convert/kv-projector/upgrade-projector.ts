@@ -13,7 +13,7 @@ import { manualSeed } from '../../base/random/index.js';
 import { decodeValues, numbersIn } from '../../base/tensor/decode-values.js';
 import { commandText, setting } from '../../base/text/setting.js';
 import { formatInteger } from '../../base/text/units.js';
-import { sumOf } from '../../base/text/words.js';
+import { sumOf } from '../../base/values.js';
 import { openCheckpoint } from '../../checkpoint/open.js';
 import type { StoredTensor } from '../../checkpoint/stored-tensor.js';
 import type { PickleValue } from '../../checkpoint/torch/pickle/values.js';

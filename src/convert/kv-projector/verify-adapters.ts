@@ -1,8 +1,8 @@
 /** Training data and initial state of the two adapters. */
 
 import { setImmediate as breathe } from 'node:timers/promises';
-import { median } from '../../base/median.js';
 import type { Generator } from '../../base/random/index.js';
+import { median } from '../../base/values.js';
 import type { EngineInfo, Values } from '../../engine/engine.js';
 import type {
   AdamWSettings,

@@ -11,7 +11,7 @@ import type { Shape } from '../../base/tensor/dtype.js';
 import { encode } from '../../base/tensor/encode.js';
 import { commandText, setting } from '../../base/text/setting.js';
 import { formatBytes } from '../../base/text/units.js';
-import { sumOf } from '../../base/text/words.js';
+import { sumOf } from '../../base/values.js';
 import type { CheckpointFormat, Container } from '../../checkpoint/formats.js';
 import { openCheckpoint } from '../../checkpoint/open.js';
 import type { TensorToWrite } from '../../checkpoint/safetensors/write-safetensors.js';

@@ -2,7 +2,7 @@
 import { createRequire } from 'node:module';
 import type * as Ort from 'onnxruntime-node';
 import { UserError } from '../../base/errors.js';
-import { shellWord } from '../../base/text/words.js';
+import { shellWord } from '../../base/text/shell-words.js';
 import { releaseOf } from '../package-releases.js';
 import { installCommand } from '../select/installation.js';
 

@@ -1,7 +1,7 @@
 /** Exports a model as standalone files for ONNX Runtime: the graph, and its weights inside or in a separate file. */
 
 import type { WeightForm } from '../../base/tensor/group-quantization.js';
-import { sumOf } from '../../base/text/words.js';
+import { sumOf } from '../../base/values.js';
 import type { LanguageModel } from '../../model/architecture/layer.js';
 import type { Param } from '../../model/architecture/param.js';
 import type { WeightMatrix } from '../../model/architecture/weight-matrices.js';

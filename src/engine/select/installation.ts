@@ -2,7 +2,7 @@
 import { existsSync, realpathSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { shellWord } from '../../base/text/words.js';
+import { shellWord } from '../../base/text/shell-words.js';
 
 /** Type and location of minimind's npm installation. */
 export interface Installation {

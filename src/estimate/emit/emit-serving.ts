@@ -1,6 +1,6 @@
 /** The command of a server for a plan. */
 import { hasLlamaCache, llamaFlags } from '../../base/text/llama-flags.js';
-import { present } from '../../base/text/words.js';
+import { present } from '../../base/values.js';
 import type { FitResult } from '../fit/fits.js';
 import { gpusOfReplica } from '../fit/serving/serving-axes.js';
 import { asFlag, shellText } from './emit-text.js';

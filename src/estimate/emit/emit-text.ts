@@ -1,7 +1,8 @@
 /** Texts of commands and configs: shell, YAML, TOML and JSON, with comments where the language has them. */
 import { printable } from '../../base/text/escape.js';
 import { formatJson } from '../../base/text/json.js';
-import { isAnsi, isRecord, scriptWord } from '../../base/text/words.js';
+import { isAnsi, scriptWord } from '../../base/text/shell-words.js';
+import { isRecord } from '../../base/values.js';
 import { documentText } from '../../config/document.js';
 
 const comments = (lines: readonly string[]): string =>

@@ -1,5 +1,7 @@
 /** The config of a trainer for a plan: the rows that read it, the other way. What they do not read back is named. */
-import { isRecord, joined, present } from '../../base/text/words.js';
+
+import { joined } from '../../base/text/words.js';
+import { isRecord, present } from '../../base/values.js';
 import { TRAINING_PROGRAMS } from '../../input/training-config/programs/index.js';
 import { settingsIn, valueWith, withDefaults } from '../../input/training-config/settings-in.js';
 import {

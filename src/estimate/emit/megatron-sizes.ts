@@ -1,5 +1,5 @@
 /** Sizes of a model as arguments of Megatron-LM (arguments.py: _add_network_size_args, TransformerConfig). */
-import { isRecord } from '../../base/text/words.js';
+import { isRecord } from '../../base/values.js';
 import type { TrainingRun } from '../../input/training-config/training-run.js';
 
 /** Families whose blocks Megatron's GPT has, by what differs from Llama. */

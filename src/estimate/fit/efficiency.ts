@@ -1,6 +1,6 @@
 /** Share of the hardware's peaks that programs reach, and their overheads, in serving and in training. */
 
-import { sumOf } from '../../base/text/words.js';
+import { sumOf } from '../../base/values.js';
 import type { Layer } from '../../model/architecture/layer.js';
 import { memoized } from '../../model/architecture/walk.js';
 import type { Bounds } from '../../model/budget/figure.js';

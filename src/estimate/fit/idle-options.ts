@@ -2,7 +2,8 @@
 import type { Problem } from '../../base/errors.js';
 import { setting as settingText } from '../../base/text/setting.js';
 import { formatInteger } from '../../base/text/units.js';
-import { counted, joined, present } from '../../base/text/words.js';
+import { counted, joined } from '../../base/text/words.js';
+import { present } from '../../base/values.js';
 import type { LanguageModel } from '../../model/architecture/layer.js';
 import type { Cluster } from '../hardware/gpu.js';
 import type { FitOptions } from './fit-options.js';

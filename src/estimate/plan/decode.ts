@@ -4,7 +4,7 @@ import { usageError } from '../../base/errors.js';
 import type { Dtype } from '../../base/tensor/dtype.js';
 import { stateDtypeOf } from '../../base/tensor/dtype.js';
 import { setting } from '../../base/text/setting.js';
-import { sumOf } from '../../base/text/words.js';
+import { sumOf } from '../../base/values.js';
 import type { LanguageModel } from '../../model/architecture/layer.js';
 import { memoized } from '../../model/architecture/walk.js';
 import type { StateSetting } from '../../model/budget/state.js';

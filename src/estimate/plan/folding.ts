@@ -1,6 +1,6 @@
 /** Folded models: many blocks, described by one block of each kind. */
 
-import { sumOf } from '../../base/text/words.js';
+import { sumOf } from '../../base/values.js';
 import type { LanguageModel, Layer } from '../../model/architecture/layer.js';
 import { LimitError } from '../../model/architecture/param.js';
 import { memoized, memoizedBy } from '../../model/architecture/walk.js';

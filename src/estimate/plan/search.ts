@@ -1,6 +1,6 @@
 /** Searches the sizes of a family for models within a budget. */
 
-import { sumOf } from '../../base/text/words.js';
+import { sumOf } from '../../base/values.js';
 import type { LanguageModel } from '../../model/architecture/layer.js';
 import { memoizedBy } from '../../model/architecture/walk.js';
 import type { Bounds, Exact, Quantity } from '../../model/budget/figure.js';

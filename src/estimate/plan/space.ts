@@ -1,7 +1,7 @@
 /** Models of a family by size; each is a document checked by the family's schema and rules. */
 
 import type { UserError } from '../../base/errors.js';
-import { isRecord } from '../../base/text/words.js';
+import { isRecord } from '../../base/values.js';
 import { checkDocument, unreadKeys } from '../../config/check-document.js';
 import { documentOfData } from '../../config/document.js';
 import { invalidConfig, toProblems } from '../../config/document-problems.js';

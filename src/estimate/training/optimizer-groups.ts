@@ -1,6 +1,6 @@
 /** Groups of AdamW: which tensors a rule decays, each tensor once. */
 
-import { sumOf } from '../../base/text/words.js';
+import { sumOf } from '../../base/values.js';
 import type { Component, LanguageModel, Layer } from '../../model/architecture/layer.js';
 import type { Param } from '../../model/architecture/param.js';
 import { ownTensors, walk } from '../../model/architecture/walk.js';

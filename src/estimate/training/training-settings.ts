@@ -1,7 +1,7 @@
 /** Settings of a training from a file's `training:` section, with those that flags replace. */
 
 import { type SettingName, setting } from '../../base/text/setting.js';
-import { isRecord } from '../../base/text/words.js';
+import { isRecord } from '../../base/values.js';
 import type { NamedTraining, TrainingKey } from '../../model/architecture/training-section.js';
 import { isTrainingKey, namedTraining } from '../../model/architecture/training-section.js';
 

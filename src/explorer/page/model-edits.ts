@@ -1,5 +1,5 @@
 /** Changes of a model's text by controls. */
-import { isRecord } from '../../base/text/words.js';
+import { isRecord } from '../../base/values.js';
 import { parseDocument } from '../../config/document.js';
 import { editedYaml } from '../../config/syntax/yaml-edits.js';
 import type { ExplorerState } from '../explorer-state.js';

@@ -9,7 +9,7 @@ import path from 'node:path';
 import { makeCacheFolder } from '../../base/files/cache-folder.js';
 import { removeQuietly } from '../../base/files/file-system.js';
 import { jsonOrUndefined } from '../../base/text/json.js';
-import { isRecord } from '../../base/text/words.js';
+import { isRecord } from '../../base/values.js';
 import type { HubFile, Listing } from './hub-client.js';
 import { isCommit, isRepositoryPath } from './reference.js';
 

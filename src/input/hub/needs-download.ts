@@ -1,7 +1,7 @@
 /** The error for a model of the hub whose weights have to be on disk. */
 import { type UserError, usageError } from '../../base/errors.js';
 import { downloadLine } from '../../base/text/hub-names.js';
-import { shellWord } from '../../base/text/words.js';
+import { shellWord } from '../../base/text/shell-words.js';
 import { type HubReference, parseHubReference } from './reference.js';
 
 /** @param what What reads the model: a command or a function. */

@@ -5,7 +5,8 @@ import { isAdapterFolder } from '../../base/files/config-names.js';
 import { pathExists } from '../../base/files/mounted.js';
 import { isHubName } from '../../base/text/hub-names.js';
 import { commandText } from '../../base/text/setting.js';
-import { counted, shellWord } from '../../base/text/words.js';
+import { shellWord } from '../../base/text/shell-words.js';
+import { counted } from '../../base/text/words.js';
 import type {
   AdapterDescription,
   AdapterFiles,

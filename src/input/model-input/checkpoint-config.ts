@@ -8,7 +8,7 @@ import { linkedPaths } from '../../base/files/input-registry.js';
 import { STORED_DTYPES } from '../../base/tensor/dtype.js';
 import { jsonOrUndefined } from '../../base/text/json.js';
 import { setting } from '../../base/text/setting.js';
-import { isRecord } from '../../base/text/words.js';
+import { isRecord } from '../../base/values.js';
 import type { Checkpoint, CheckpointPath } from '../../checkpoint/checkpoint.js';
 import { firstOfPattern, type StoredNames, storedNames } from '../../checkpoint/names.js';
 import { parameterNames, quantizedPart, shapesOf } from '../../checkpoint/reconcile/faults.js';

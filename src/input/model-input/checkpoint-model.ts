@@ -2,7 +2,8 @@
 
 import type { Problem } from '../../base/errors.js';
 import { commandText, setting } from '../../base/text/setting.js';
-import { counted, joined, sumOf } from '../../base/text/words.js';
+import { counted, joined } from '../../base/text/words.js';
+import { sumOf } from '../../base/values.js';
 import {
   type Checkpoint,
   type CheckpointPath,

@@ -8,7 +8,7 @@ import { packagePath } from '../../base/files/file-system.js';
 import { fileNamesIn, mountedPath, pathKind } from '../../base/files/mounted.js';
 import { hubSuggestion } from '../../base/text/hub-names.js';
 import { commandText } from '../../base/text/setting.js';
-import { present } from '../../base/text/words.js';
+import { present } from '../../base/values.js';
 import type { Listing } from '../../checkpoint/checkpoint.js';
 import {
   FILE_FORMATS,

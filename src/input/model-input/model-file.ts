@@ -2,7 +2,8 @@
 
 import { type Problem, type PropertyPath, usageError } from '../../base/errors.js';
 import { commandText } from '../../base/text/setting.js';
-import { isRecord, joined } from '../../base/text/words.js';
+import { joined } from '../../base/text/words.js';
+import { isRecord } from '../../base/values.js';
 import { checkDocument } from '../../config/check-document.js';
 import type { ConfigDocument } from '../../config/document.js';
 import { withFindings } from '../../config/document.js';

@@ -1,7 +1,7 @@
 /** Settings of a config that stretch its rotary positions with YaRN. */
 
 import { UserError } from '../../base/errors.js';
-import { isRecord } from '../../base/text/words.js';
+import { isRecord } from '../../base/values.js';
 import { documentText } from '../../config/document.js';
 import type { Family } from '../../model/architecture/family.js';
 import type { LanguageModel } from '../../model/architecture/layer.js';

@@ -2,7 +2,7 @@
 
 import type { ProgressDisplay } from '../../base/progress-display.js';
 import type { Shape, StoredDtype } from '../../base/tensor/dtype.js';
-import { sumOf } from '../../base/text/words.js';
+import { sumOf } from '../../base/values.js';
 import type { Checkpoint } from '../../checkpoint/checkpoint.js';
 import { storedNames } from '../../checkpoint/names.js';
 import { canHoldNonFinite, indexAt, nonFiniteIn } from '../../checkpoint/non-finite.js';

@@ -3,7 +3,7 @@
 import fs from 'node:fs';
 import { codeOf, packagePath } from '../../base/files/file-system.js';
 import { formatInteger, shortCount } from '../../base/text/units.js';
-import { isRecord } from '../../base/text/words.js';
+import { isRecord } from '../../base/values.js';
 import { documentText, parseDocument } from '../../config/document.js';
 import type { FamilyDocument } from '../../model/architecture/family.js';
 import { presetDocument } from '../../model/architecture/presets.js';

@@ -5,7 +5,7 @@ import { ADAPTER_CONFIG } from '../../base/files/config-names.js';
 import { refuseLinkOutside } from '../../base/files/linked-files.js';
 import { fileNamesIn, fileStatus, folderNamesIn, mountedPath } from '../../base/files/mounted.js';
 import { jsonOrUndefined } from '../../base/text/json.js';
-import { isRecord, sumOf } from '../../base/text/words.js';
+import { isRecord, sumOf } from '../../base/values.js';
 import { ByteFile } from '../../checkpoint/byte-file.js';
 import type { Checkpoint } from '../../checkpoint/checkpoint.js';
 import {

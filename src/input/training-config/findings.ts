@@ -1,7 +1,7 @@
 /** Mistakes in the settings of a training, whatever program it is for. */
 import type { Problem } from '../../base/errors.js';
 import { formatInteger } from '../../base/text/units.js';
-import { present } from '../../base/text/words.js';
+import { present } from '../../base/values.js';
 import { LARGEST_CLUSTER } from '../../model/architecture/training-section.js';
 import type { TrainingProgramName } from './programs/index.js';
 import type { TrainingConfig } from './training-config.js';

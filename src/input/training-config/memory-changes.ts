@@ -1,6 +1,6 @@
 /** Methods of a training whose memory is not counted, with the direction in which the figures are off. */
 import type { Problem } from '../../base/errors.js';
-import { present } from '../../base/text/words.js';
+import { present } from '../../base/values.js';
 import type { ConfigDocument } from '../../config/document.js';
 import { switchOf, type TrainingProgram } from './program.js';
 import type { TrainingConfig } from './training-config.js';

@@ -5,7 +5,7 @@ import type { Problem, PropertyPath } from '../../base/errors.js';
 import { UserError, usageError } from '../../base/errors.js';
 import { readFileAtMost } from '../../base/files/read-file.js';
 import { setting } from '../../base/text/setting.js';
-import { isRecord } from '../../base/text/words.js';
+import { isRecord } from '../../base/values.js';
 import { type ConfigDocument, parseDocument } from '../../config/document.js';
 import { type LocatedFinding, toProblems } from '../../config/document-problems.js';
 import { describeValue, escapeText, formatPath, quote } from '../../config/quote.js';

@@ -1,5 +1,5 @@
 /** Settings in a value with the keys of a program, and a value with the settings of a training: the same rows both ways. */
-import { isRecord } from '../../base/text/words.js';
+import { isRecord } from '../../base/values.js';
 import type { TrainingProgram } from './program.js';
 import type { RunField, TrainingRun } from './training-run.js';
 

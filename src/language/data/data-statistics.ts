@@ -1,5 +1,5 @@
 /** Statistics of training data, folded over its samples in one pass. */
-import { sumOf } from '../../base/text/words.js';
+import { sumOf } from '../../base/values.js';
 import type { Blank } from './blank-text.js';
 import type { CharacterCounts, Script } from './characters.js';
 import type { Duplicate } from './duplicates.js';

@@ -2,7 +2,8 @@
 import { UserError } from '../../base/errors.js';
 import { decodedText, readStreamAtMost } from '../../base/files/read-file.js';
 import { parseJson } from '../../base/text/json.js';
-import { isRecord, joined, shortened } from '../../base/text/words.js';
+import { joined, shortened } from '../../base/text/words.js';
+import { isRecord } from '../../base/values.js';
 import { openSource } from './files/source.js';
 
 /** Text between two rows of a table. Perplexity is usually measured so: huggingface.co/docs/transformers/perplexity. */

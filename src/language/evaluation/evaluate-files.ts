@@ -8,7 +8,7 @@ import type { WeightForm } from '../../base/tensor/group-quantization.js';
 import { parseJson } from '../../base/text/json.js';
 import { setting } from '../../base/text/setting.js';
 import { formatInteger } from '../../base/text/units.js';
-import { sumOf } from '../../base/text/words.js';
+import { sumOf } from '../../base/values.js';
 import { type Engine, type EngineInfo, isEngineInfo } from '../../engine/engine.js';
 import { chooseEngineFor, type EngineRequest } from '../../engine/select/devices.js';
 import { firstInvalidId, listedIds } from '../../engine/token-ids.js';

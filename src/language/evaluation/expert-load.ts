@@ -1,5 +1,5 @@
 /** How evenly the routers of a mixture send tokens to its experts. E experts, K of them for each token. */
-import { sumOf } from '../../base/text/words.js';
+import { sumOf } from '../../base/values.js';
 import type { Program, RunInput, RunOutput } from '../../engine/engine.js';
 import type { LanguageModel, Router } from '../../model/architecture/layer.js';
 import { walk } from '../../model/architecture/walk.js';

@@ -3,7 +3,7 @@ import type { Problem } from '../../base/errors.js';
 import { UserError, usageError } from '../../base/errors.js';
 import { formatJson } from '../../base/text/json.js';
 import { setting } from '../../base/text/setting.js';
-import { isRecord } from '../../base/text/words.js';
+import { isRecord } from '../../base/values.js';
 import { GREEDY, type SamplingSettings } from './sampling.js';
 
 /** Settings that the user gave. */

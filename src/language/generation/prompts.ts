@@ -5,7 +5,7 @@ import { readText } from '../../base/files/read-file.js';
 import { parseJson } from '../../base/text/json.js';
 import { setting } from '../../base/text/setting.js';
 import { formatInteger } from '../../base/text/units.js';
-import { isRecord } from '../../base/text/words.js';
+import { isRecord } from '../../base/values.js';
 import { firstInvalidId, idLimitsOf, listedIds, parseIds } from '../../engine/token-ids.js';
 import type { LanguageModel } from '../../model/architecture/layer.js';
 import type { ChatMessage } from '../tokenizer/chat-template.js';

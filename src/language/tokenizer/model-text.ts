@@ -7,7 +7,7 @@ import { UserError, usageError } from '../../base/errors.js';
 import { readText } from '../../base/files/read-file.js';
 import { parseJson } from '../../base/text/json.js';
 import { setting } from '../../base/text/setting.js';
-import { isRecord } from '../../base/text/words.js';
+import { isRecord } from '../../base/values.js';
 import type { ChatTemplate } from './chat-template.js';
 import { TextTokenizer, tokenizerFile } from './tokenizer.js';
 

@@ -1,7 +1,7 @@
 /** Reads a tokenizer.json and validates it before the library loads it. */
 import { UserError } from '../../base/errors.js';
 import { parseJson } from '../../base/text/json.js';
-import { isRecord, sumOf } from '../../base/text/words.js';
+import { isRecord, sumOf } from '../../base/values.js';
 import { decomposedLength, excessOfParts, growthOf, MAX_GROWTH, repetitionsOf } from './parts.js';
 import { isLargeTrie, MOST_NODES, pieceCheck, USUAL_LENGTHS } from './token-trie.js';
 

@@ -3,7 +3,7 @@
  * words in the order of their use, and writes the bytes of each word anew: on texts, this is half of its time.
  */
 import type { Tokenizer } from '@huggingface/tokenizers';
-import { isRecord } from '../../base/text/words.js';
+import { isRecord } from '../../base/values.js';
 
 /** Words that are remembered at once, 30 MB at most with what they become. */
 const MOST_WORDS = 100_000;

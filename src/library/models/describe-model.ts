@@ -1,5 +1,5 @@
 /** A model from a config that is already read. */
-import { isRecord } from '../../base/text/words.js';
+import { isRecord } from '../../base/values.js';
 import { documentOfData, parseDocument } from '../../config/document.js';
 import type { LocatedModelFile } from '../../input/model-input/model-file.js';
 import { modelOf } from '../../input/model-input/model-file.js';

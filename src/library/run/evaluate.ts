@@ -1,7 +1,7 @@
 /** `evaluate` as a function: loss, perplexity and bits per byte of a text. */
 import { NO_PROGRESS, type ProgressDisplay } from '../../base/progress-display.js';
 import { solveSweep } from '../../base/sweep.js';
-import { sumOf } from '../../base/text/words.js';
+import { sumOf } from '../../base/values.js';
 import { refuseHub } from '../../input/hub/needs-download.js';
 import { openWeighted, type WeightedModelFile } from '../../input/model-input/weighted-model.js';
 import type {

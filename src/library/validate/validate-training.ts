@@ -2,7 +2,7 @@
 import { type Problem, UserError, usageError } from '../../base/errors.js';
 import { setting } from '../../base/text/setting.js';
 import { formatInteger } from '../../base/text/units.js';
-import { isRecord } from '../../base/text/words.js';
+import { isRecord } from '../../base/values.js';
 import { invalidConfig } from '../../config/document-problems.js';
 import { dividedExperts } from '../../estimate/fit/parallelism/model-axes.js';
 import type { ModelFile, ModelLoadOptions } from '../../input/model-input/model-file.js';

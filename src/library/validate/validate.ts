@@ -1,6 +1,6 @@
 /** `validate` as a function: every mistake of a config. */
 import type { Problem } from '../../base/errors.js';
-import { isRecord } from '../../base/text/words.js';
+import { isRecord } from '../../base/values.js';
 import { invalidConfig } from '../../config/document-problems.js';
 import type { LocatedModelFile } from '../../input/model-input/model-file.js';
 import { countParameters } from '../../model/budget/parameters.js';

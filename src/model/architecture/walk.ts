@@ -1,5 +1,5 @@
 /** Walks a description: its layers, their tensors, and the resulting state dict. */
-import { sumOf } from '../../base/text/words.js';
+import { sumOf } from '../../base/values.js';
 import type {
   ActivationName,
   Attention,

@@ -3,7 +3,7 @@
  * exceed 2^53 − 1 and stay exact.
  */
 
-import { groupBy, sumOf } from '../../base/text/words.js';
+import { groupBy, sumOf } from '../../base/values.js';
 import type { Component, Layer, Window } from '../architecture/layer.js';
 import { COMPONENTS } from '../architecture/layer.js';
 import { reachOf, sumByWindow, visiblePairs, windowKey } from '../architecture/masks.js';

@@ -1,6 +1,6 @@
 /** Kept intermediates of attention and scan: scores and states if plain, sums if fused. */
 
-import { sumOf } from '../../base/text/words.js';
+import { sumOf } from '../../base/values.js';
 import type { Component, LanguageModel, Layer } from '../architecture/layer.js';
 import { scoreValues, sumByWindow } from '../architecture/masks.js';
 import { memoized } from '../architecture/walk.js';

@@ -1,6 +1,6 @@
 /** State of optimizers, in bytes, and the types that a training keeps its values in. */
 
-import { sumOf } from '../../base/text/words.js';
+import { sumOf } from '../../base/values.js';
 import type { Expression } from './expression.js';
 import { add, inputs, mul, v } from './expression.js';
 

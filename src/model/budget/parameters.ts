@@ -1,4 +1,4 @@
-import { groupBy, sumOf } from '../../base/text/words.js';
+import { groupBy, sumOf } from '../../base/values.js';
 import { COMPONENTS, type Component, type Layer } from '../architecture/layer.js';
 import type { Param } from '../architecture/param.js';
 import {

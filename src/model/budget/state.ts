@@ -2,7 +2,7 @@
 
 import type { CacheDtype, Dtype } from '../../base/tensor/dtype.js';
 import { cacheBlockBytes, DTYPES, isCacheBlock, stateDtypeOf } from '../../base/tensor/dtype.js';
-import { sumOf } from '../../base/text/words.js';
+import { sumOf } from '../../base/values.js';
 import type { Component, HeadSpan, Layer, Window } from '../architecture/layer.js';
 import { COMPONENTS } from '../architecture/layer.js';
 import { reachOf, sumByWindow } from '../architecture/masks.js';

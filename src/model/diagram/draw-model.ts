@@ -1,5 +1,5 @@
 /** A model as a diagram. */
-import { sumOf } from '../../base/text/words.js';
+import { sumOf } from '../../base/values.js';
 import type { LanguageModel, Layer } from '../architecture/layer.js';
 import type { Param } from '../architecture/param.js';
 import { countedTensors, tensorsOf, walkCounted } from '../architecture/walk.js';

@@ -1,6 +1,7 @@
 /** Names and short facts of layers in a diagram, in the words of papers. */
 import { formatInteger, shortNumber } from '../../base/text/units.js';
-import { capital, counted, present } from '../../base/text/words.js';
+import { capital, counted } from '../../base/text/words.js';
+import { present } from '../../base/values.js';
 import {
   ACTIVATIONS,
   type ActivationName,

@@ -1,6 +1,7 @@
 /** Layers as drafts of nodes: which are boxes, and which have parts side by side or in turn. */
 
-import { counted, sumOf } from '../../base/text/words.js';
+import { counted } from '../../base/text/words.js';
+import { sumOf } from '../../base/values.js';
 import type {
   AltUpBlock,
   Component,

@@ -1,6 +1,6 @@
 /** Parses the `quantization_config` of a `config.json`: the method, and the weights it applies to. */
 
-import { isRecord } from '../../base/text/words.js';
+import { isRecord } from '../../base/values.js';
 import { quote } from '../../config/quote.js';
 import type { JsonObject } from '../architecture/transformer/config-keys.js';
 import {

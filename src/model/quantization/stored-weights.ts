@@ -1,6 +1,6 @@
 /** Size of a model's weights in a quantized checkpoint. */
 
-import { sumOf } from '../../base/text/words.js';
+import { sumOf } from '../../base/values.js';
 import type { LanguageModel } from '../architecture/layer.js';
 import type { Param } from '../architecture/param.js';
 import {

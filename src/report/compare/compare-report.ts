@@ -2,7 +2,8 @@
 
 import { setting } from '../../base/text/setting.js';
 import { formatSequences } from '../../base/text/units.js';
-import { counted, joined, present, shortened } from '../../base/text/words.js';
+import { counted, joined, shortened } from '../../base/text/words.js';
+import { present } from '../../base/values.js';
 import type { ColumnValue, Disagreement } from '../../estimate/comparison/columns.js';
 import type {
   ComparedRow,

@@ -9,7 +9,7 @@ import {
   shortCount,
   significant,
 } from '../../base/text/units.js';
-import { present } from '../../base/text/words.js';
+import { present } from '../../base/values.js';
 import type { SrteComparison, SrteRow } from '../../model/budget/srte-comparison.js';
 import type { BarsPicture } from '../kit/pictures.js';
 import type { Cell, Fact, Report, Verdict } from '../kit/report.js';

@@ -1,5 +1,5 @@
 /** Pictures of `minimind convert-checkpoint`: where the errors are. */
-import { present } from '../../base/text/words.js';
+import { present } from '../../base/values.js';
 import type { ConversionResult } from '../../convert/conversion/conversion-result.js';
 import { layerMap } from '../kit/layer-map.js';
 import type { BarsPicture, LinePlotBlock, Picture } from '../kit/pictures.js';

@@ -1,7 +1,8 @@
 /** Report of the planned steps per tensor. */
 
 import { formatInteger, percentText } from '../../base/text/units.js';
-import { counted, nameText, present } from '../../base/text/words.js';
+import { counted, nameText } from '../../base/text/words.js';
+import { present } from '../../base/values.js';
 import type { Extension } from '../../convert/conversion/conversion-choices.js';
 import type { ConvertedSrte, ConvertedTable } from '../../convert/conversion/conversion-result.js';
 import type { TableError } from '../../convert/conversion/execute/table-rows.js';

@@ -12,7 +12,8 @@ import {
   shortCount,
   weightFormText,
 } from '../../base/text/units.js';
-import { counted, namesText, present, shortened } from '../../base/text/words.js';
+import { counted, namesText, shortened } from '../../base/text/words.js';
+import { present } from '../../base/values.js';
 import { FORMAT_TITLES } from '../../checkpoint/formats.js';
 import type { Tie } from '../../convert/conversion/conversion-choices.js';
 import type {

@@ -9,7 +9,8 @@ import {
   shortCount,
   significant,
 } from '../../base/text/units.js';
-import { counted, present, shortened, sumOf } from '../../base/text/words.js';
+import { counted, shortened } from '../../base/text/words.js';
+import { present, sumOf } from '../../base/values.js';
 import type { LengthBin } from '../../language/data/data-statistics.js';
 import type { DataResult, FaultName } from '../../language/data/judge-data.js';
 import type { DataReading } from '../../language/data/read-data.js';

@@ -1,7 +1,8 @@
 /** Samples as the model sees them: input, target and mask of each position. */
 
 import { formatInteger } from '../../base/text/units.js';
-import { counted, present } from '../../base/text/words.js';
+import { counted } from '../../base/text/words.js';
+import { present } from '../../base/values.js';
 import type { DataReading } from '../../language/data/read-data.js';
 import type { ShownSample } from '../../language/data/recipes.js';
 import type { Block, Cell, Column, TableBlock } from '../kit/report.js';

@@ -7,7 +7,8 @@ import {
   significant,
   weightFormText,
 } from '../../base/text/units.js';
-import { counted, modelName, present, shortened } from '../../base/text/words.js';
+import { counted, modelName, shortened } from '../../base/text/words.js';
+import { present } from '../../base/values.js';
 import type { EvaluatedModel, EvaluationResult } from '../../language/evaluation/evaluate-files.js';
 import type { Estimate } from '../../language/evaluation/token-scores.js';
 import { engineText } from '../doctor-report.js';

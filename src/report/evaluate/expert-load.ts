@@ -1,6 +1,7 @@
 /** How evenly the experts of a mixture are used, as evaluated on a text. */
 import { formatInteger, significant } from '../../base/text/units.js';
-import { counted, sumOf } from '../../base/text/words.js';
+import { counted } from '../../base/text/words.js';
+import { sumOf } from '../../base/values.js';
 import type { RouterLoad } from '../../language/evaluation/expert-load.js';
 import type { HeatMapPicture } from '../kit/pictures.js';
 import type { Block, Fact } from '../kit/report.js';

@@ -17,7 +17,8 @@ import {
   shortCount,
   significant,
 } from '../../base/text/units.js';
-import { capital, counted, modelName, present, sumOf } from '../../base/text/words.js';
+import { capital, counted, modelName } from '../../base/text/words.js';
+import { present, sumOf } from '../../base/values.js';
 import type { AdaptersFit, FitResult, FoundMachine } from '../../estimate/fit/fits.js';
 import type { BatchingComparison } from '../../estimate/fit/serving/batching.js';
 import type { UsersFit } from '../../estimate/fit/serving/serving.js';

@@ -3,7 +3,8 @@
 import { llamaFlags } from '../../base/text/llama-flags.js';
 import { setting as flag } from '../../base/text/setting.js';
 import { formatInteger, formatSeconds, significant } from '../../base/text/units.js';
-import { counted, present, sumOf } from '../../base/text/words.js';
+import { counted } from '../../base/text/words.js';
+import { present, sumOf } from '../../base/values.js';
 import type { PlacesFit } from '../../estimate/fit/places/places.js';
 import type { Cluster } from '../../estimate/hardware/gpu.js';
 import type { Block, Cell, Fact, Verdict } from '../kit/report.js';

@@ -1,6 +1,7 @@
 /** Server part of the report of `minimind fit`: throughput, latency and cost with many requests. */
 import { formatInteger, formatSeconds, significant } from '../../base/text/units.js';
-import { counted, present } from '../../base/text/words.js';
+import { counted } from '../../base/text/words.js';
+import { present } from '../../base/values.js';
 import type { Fits } from '../../estimate/fit/fits.js';
 import type {
   ServerLoad,

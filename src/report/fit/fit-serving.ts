@@ -8,7 +8,8 @@ import {
   formatSequences,
   significant,
 } from '../../base/text/units.js';
-import { counted, present, sentence } from '../../base/text/words.js';
+import { counted, sentence } from '../../base/text/words.js';
+import { present } from '../../base/values.js';
 import type { Fits } from '../../estimate/fit/fits.js';
 import type { ServingRemedy, UnmetRequirement } from '../../estimate/fit/remedies/remedies.js';
 import type { DecodeStep, DecodingLimit, Prefill } from '../../estimate/fit/serving/roofline.js';

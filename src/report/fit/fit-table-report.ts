@@ -8,7 +8,8 @@ import {
   withoutSettings,
 } from '../../base/text/setting.js';
 import { formatBytes, formatInteger, shortCount } from '../../base/text/units.js';
-import { capital, counted, joined, modelName, present } from '../../base/text/words.js';
+import { capital, counted, joined, modelName } from '../../base/text/words.js';
+import { present } from '../../base/values.js';
 import type {
   BestHardware,
   FitTableResult,

@@ -8,7 +8,8 @@ import {
   shortCount,
   significant,
 } from '../../base/text/units.js';
-import { counted, present, sentence } from '../../base/text/words.js';
+import { counted, sentence } from '../../base/text/words.js';
+import { present } from '../../base/values.js';
 import type { Fits } from '../../estimate/fit/fits.js';
 import type { ClusterLora } from '../../estimate/fit/training/lora.js';
 import type {

@@ -1,7 +1,8 @@
 /** The parts of an inspection that only GGUF or ONNX files have. */
 
 import { formatBytes, formatInteger } from '../../base/text/units.js';
-import { counted, joined, namesText, nameText, present, shortened } from '../../base/text/words.js';
+import { counted, joined, namesText, nameText, shortened } from '../../base/text/words.js';
+import { present } from '../../base/values.js';
 import type { GgufDescription, ShownValue } from '../../checkpoint/gguf/describe-gguf.js';
 import type { OnnxDescription, OnnxValueInfo } from '../../checkpoint/onnx/describe-onnx.js';
 import type { OnnxView } from '../../input/model-input/onnx/onnx-tensors.js';

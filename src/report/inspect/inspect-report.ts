@@ -2,16 +2,8 @@
 
 import { type NextLine, nextCommand } from '../../base/text/setting.js';
 import { dtypeWord, formatBytes, shortCount } from '../../base/text/units.js';
-import {
-  counted,
-  joined,
-  namesText,
-  nameText,
-  present,
-  runsOf,
-  shortened,
-  sumOf,
-} from '../../base/text/words.js';
+import { counted, joined, namesText, nameText, shortened } from '../../base/text/words.js';
+import { present, runsOf, sumOf } from '../../base/values.js';
 import type { AdapterDescription } from '../../checkpoint/adapter/adapter.js';
 import { ignoredText } from '../../checkpoint/reconcile/ignored-tensors.js';
 import type { TensorGroup } from '../../checkpoint/summary.js';

@@ -2,7 +2,8 @@
 
 import { setting } from '../../base/text/setting.js';
 import { formatBytes, formatInteger } from '../../base/text/units.js';
-import { namesText, nameText, present, shortened } from '../../base/text/words.js';
+import { namesText, nameText, shortened } from '../../base/text/words.js';
+import { present } from '../../base/values.js';
 import type { SharedBytes } from '../../checkpoint/sharing.js';
 import type { Statistics } from '../../checkpoint/statistics.js';
 import type { CheckpointSummary, TensorSummary } from '../../checkpoint/summary.js';

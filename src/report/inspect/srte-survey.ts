@@ -1,7 +1,8 @@
 /** Report of `minimind inspect --srte`. */
 
 import { formatBytes, formatInteger, formatShare, percentText } from '../../base/text/units.js';
-import { present, shortened } from '../../base/text/words.js';
+import { shortened } from '../../base/text/words.js';
+import { present } from '../../base/values.js';
 import type {
   SrteOption,
   SrteSurvey,

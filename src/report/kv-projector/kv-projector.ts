@@ -8,7 +8,8 @@ import {
   shortCount,
   significant,
 } from '../../base/text/units.js';
-import { counted, present, sumOf } from '../../base/text/words.js';
+import { counted } from '../../base/text/words.js';
+import { present, sumOf } from '../../base/values.js';
 import { FORMAT_TITLES } from '../../checkpoint/formats.js';
 import type {
   CostedTeacher,

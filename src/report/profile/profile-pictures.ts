@@ -1,5 +1,5 @@
 /** Pictures of `minimind profile`: where the parameters are, and the memory of both uses. */
-import { sumOf } from '../../base/text/words.js';
+import { sumOf } from '../../base/values.js';
 import type { FitResult } from '../../estimate/fit/fits.js';
 import type { Bounds, Figure } from '../../model/budget/figure.js';
 import type { TensorEntry } from '../../model/budget/profile-model.js';

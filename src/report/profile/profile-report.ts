@@ -14,7 +14,8 @@ import {
   formatShare,
   shortCount,
 } from '../../base/text/units.js';
-import { counted, joined, modelName, present, sumOf } from '../../base/text/words.js';
+import { counted, joined, modelName } from '../../base/text/words.js';
+import { present, sumOf } from '../../base/values.js';
 import type { AdapterDescription } from '../../checkpoint/adapter/adapter.js';
 import { ignoredText } from '../../checkpoint/reconcile/ignored-tensors.js';
 import type { FitResult } from '../../estimate/fit/fits.js';

@@ -1,7 +1,7 @@
 /** Setting of the figures of a model, as shown by the reports about models. */
 
 import { dtypeWord, formatFlops, formatInteger, formatSequences } from '../../base/text/units.js';
-import { present } from '../../base/text/words.js';
+import { present } from '../../base/values.js';
 import type { CheckpointFacts } from '../../input/model-input/checkpoint-model.js';
 import type { GenerationFlops } from '../../model/budget/flops.js';
 import type { ResolvedSetting, SettingOrigin } from '../../model/budget/profile-model.js';

@@ -8,7 +8,8 @@ import {
   shortCount,
   weightFormText,
 } from '../../base/text/units.js';
-import { counted, modelName, sumOf } from '../../base/text/words.js';
+import { counted, modelName } from '../../base/text/words.js';
+import { sumOf } from '../../base/values.js';
 import type { CheckName } from '../../check/checks.js';
 import type {
   CheckVerdict,

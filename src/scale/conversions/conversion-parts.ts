@@ -1,6 +1,6 @@
 /** A conversion in parts: its plan, its progress, the run of a part, and the end. */
 import path from 'node:path';
-import { sumOf } from '../../base/text/words.js';
+import { sumOf } from '../../base/values.js';
 import type { ConversionResult } from '../../convert/conversion/conversion-result.js';
 import { type ConversionRequest, withStoppedNotice } from '../../convert/conversion/job.js';
 import { CPUS } from '../launch.js';

@@ -1,6 +1,6 @@
 /** Divides a conversion into parts: whole files of the output and ranges of rows of computed tables. */
 
-import { sumOf } from '../../base/text/words.js';
+import { sumOf } from '../../base/values.js';
 import { encodedBytes } from '../../checkpoint/stored-tensor.js';
 import type { PreparedConversion } from '../../convert/conversion/conversion.js';
 import type { TableSlice } from '../../convert/conversion/execute/make-tables.js';

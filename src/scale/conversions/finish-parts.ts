@@ -5,7 +5,7 @@ import path from 'node:path';
 import { UserError } from '../../base/errors.js';
 import { Staging } from '../../base/files/staging.js';
 import { setting } from '../../base/text/setting.js';
-import { sumOf } from '../../base/text/words.js';
+import { sumOf } from '../../base/values.js';
 import type { Checkpoint } from '../../checkpoint/checkpoint.js';
 import { openCheckpoint } from '../../checkpoint/open.js';
 import {

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import path from 'node:path';
 import { UserError } from '../../base/errors.js';
 import type { ByteSink } from '../../base/files/write-whole.js';
-import { sumOf } from '../../base/text/words.js';
+import { sumOf } from '../../base/values.js';
 import type { ByteFile } from '../../checkpoint/byte-file.js';
 import {
   type ClosableScratch,

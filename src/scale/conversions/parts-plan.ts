@@ -9,7 +9,7 @@ import { usageError } from '../../base/errors.js';
 import { removeQuietly } from '../../base/files/file-system.js';
 import { ENCODABLE_DTYPES } from '../../base/tensor/encode.js';
 import { commandText } from '../../base/text/setting.js';
-import { shellWord } from '../../base/text/words.js';
+import { shellWord } from '../../base/text/shell-words.js';
 import { quoted } from '../../checkpoint/checkpoint-rules.js';
 import { CONTAINER_NAMES } from '../../checkpoint/formats.js';
 import { MIXTURE_NAMES } from '../../checkpoint/gguf/mixtures.js';

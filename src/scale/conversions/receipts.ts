@@ -6,7 +6,7 @@ import path from 'node:path';
 import * as z from 'zod';
 import { readReplaced } from '../../base/files/file-system.js';
 import { parseJson } from '../../base/text/json.js';
-import { groupBy } from '../../base/text/words.js';
+import { groupBy } from '../../base/values.js';
 import { openCheckpoint } from '../../checkpoint/open.js';
 import {
   measureBlocks,

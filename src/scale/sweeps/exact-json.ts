@@ -1,6 +1,6 @@
 /** JSON that gives back exactly the values that were written, those that JSON lacks too. */
 import { parseJson } from '../../base/text/json.js';
-import { isRecord } from '../../base/text/words.js';
+import { isRecord } from '../../base/values.js';
 
 /** Key of an object in place of a value that JSON lacks. */
 const TAG = '$';

@@ -11,7 +11,7 @@ import { createInterface } from 'node:readline';
 import * as z from 'zod';
 import { ERROR_CODES, UserError } from '../../base/errors.js';
 import { setting } from '../../base/text/setting.js';
-import { isRecord } from '../../base/text/words.js';
+import { isRecord } from '../../base/values.js';
 import type { PartLock } from '../part-lock.js';
 import { writeLocked } from '../result-file.js';
 import { exactJson, exactJsonOrUndefined } from './exact-json.js';

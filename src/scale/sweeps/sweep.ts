@@ -4,7 +4,7 @@ import path from 'node:path';
 import { UserError, usageError } from '../../base/errors.js';
 import { readInputs } from '../../base/files/input-registry.js';
 import type { Sweep } from '../../base/sweep.js';
-import { sumOf } from '../../base/text/words.js';
+import { sumOf } from '../../base/values.js';
 import { equalRanges } from '../equal-shares.js';
 import { changedInput } from '../fingerprint.js';
 import { CPUS } from '../launch.js';

@@ -1,7 +1,7 @@
 import fs from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { median } from '../../../src/base/median.js';
 import { significant } from '../../../src/base/text/units.js';
+import { median } from '../../../src/base/values.js';
 import { proportionalLayers } from '../../../src/estimate/fit/places/card-layers.js';
 import { contentOf, layeredModel } from '../../../src/estimate/fit/places/placed-parts.js';
 import { placesFit } from '../../../src/estimate/fit/places/places.js';

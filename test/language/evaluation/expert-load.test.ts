@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { sumOf } from '../../../src/base/text/words.js';
+import { sumOf } from '../../../src/base/values.js';
 import type { Engine, Program } from '../../../src/engine/engine.js';
 import { openOnnx } from '../../../src/engine/onnx/onnx-engine.js';
 import { openTfjs } from '../../../src/engine/tfjs/tfjs-engine.js';

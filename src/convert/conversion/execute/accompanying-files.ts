@@ -17,7 +17,7 @@ import { readFileAtMost } from '../../../base/files/read-file.js';
 import { resolveOutputTarget } from '../../../base/files/write-whole.js';
 import { parseJson } from '../../../base/text/json.js';
 import { setting } from '../../../base/text/setting.js';
-import { isRecord } from '../../../base/text/words.js';
+import { isRecord } from '../../../base/values.js';
 import type { Checkpoint } from '../../../checkpoint/checkpoint.js';
 import { listed } from '../../../checkpoint/checkpoint-rules.js';
 import { isIndexName, isTrainingFormat, isWeightsName } from '../../../checkpoint/formats.js';

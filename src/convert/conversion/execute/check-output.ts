@@ -11,7 +11,7 @@ import { isSameShape, STORED_DTYPES } from '../../../base/tensor/dtype.js';
 import type { ScaleDtype, WeightForm } from '../../../base/tensor/group-quantization.js';
 import { setting } from '../../../base/text/setting.js';
 import { formatInteger } from '../../../base/text/units.js';
-import { sumOf } from '../../../base/text/words.js';
+import { sumOf } from '../../../base/values.js';
 import type { Checkpoint } from '../../../checkpoint/checkpoint.js';
 import { reshaped } from '../../../checkpoint/computed-file.js';
 import { withUnpackedWeights } from '../../../checkpoint/packed-weights.js';

@@ -17,7 +17,7 @@ import {
 } from '../../../base/files/write-whole.js';
 import { setting } from '../../../base/text/setting.js';
 import { formatBytes } from '../../../base/text/units.js';
-import { sumOf } from '../../../base/text/words.js';
+import { sumOf } from '../../../base/values.js';
 import { ByteFile } from '../../../checkpoint/byte-file.js';
 import type { Checkpoint } from '../../../checkpoint/checkpoint.js';
 import { openCheckpoint } from '../../../checkpoint/open.js';

@@ -4,7 +4,7 @@ import { usageError } from '../../../base/errors.js';
 import { INDEX_FILE } from '../../../base/files/config-names.js';
 import type { ByteSink } from '../../../base/files/write-whole.js';
 import { setting } from '../../../base/text/setting.js';
-import { sumOf } from '../../../base/text/words.js';
+import { sumOf } from '../../../base/values.js';
 import { SMALL_FILE } from '../../../checkpoint/checkpoint-rules.js';
 import type { Container } from '../../../checkpoint/formats.js';
 import { isGgmlName } from '../../../checkpoint/gguf/ggml-types.js';

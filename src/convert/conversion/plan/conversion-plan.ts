@@ -6,7 +6,7 @@
 import type { Problem } from '../../../base/errors.js';
 import type { Shape, StoredDtype } from '../../../base/tensor/dtype.js';
 import type { WeightForm } from '../../../base/tensor/group-quantization.js';
-import { sumOf } from '../../../base/text/words.js';
+import { sumOf } from '../../../base/values.js';
 import type { Checkpoint } from '../../../checkpoint/checkpoint.js';
 import type { WritableBlocks } from '../../../checkpoint/gguf/blocks/encode-blocks.js';
 import type { GgufKeyValues } from '../../../checkpoint/gguf/gguf-scanner.js';

@@ -5,7 +5,8 @@ import { type Problem, UserError, usageError } from '../../../base/errors.js';
 import type { ConfigFormat } from '../../../base/files/config-names.js';
 import type { EncodableDtype } from '../../../base/tensor/encode.js';
 import { commandText, setting } from '../../../base/text/setting.js';
-import { capital, isRecord } from '../../../base/text/words.js';
+import { capital } from '../../../base/text/words.js';
+import { isRecord } from '../../../base/values.js';
 import type { Checkpoint } from '../../../checkpoint/checkpoint.js';
 import { faultText } from '../../../checkpoint/reconcile/fault-texts.js';
 import {

@@ -17,7 +17,7 @@ import { squaredLosses } from '../../../base/linalg/subspace-iteration.js';
 import type { StoredDtype } from '../../../base/tensor/dtype.js';
 import { STORED_DTYPES } from '../../../base/tensor/dtype.js';
 import { formatInteger } from '../../../base/text/units.js';
-import { sumOf } from '../../../base/text/words.js';
+import { sumOf } from '../../../base/values.js';
 import type { Checkpoint } from '../../../checkpoint/checkpoint.js';
 import type { StoredTensor } from '../../../checkpoint/stored-tensor.js';
 import { isSameView } from '../../../checkpoint/stored-tensor.js';

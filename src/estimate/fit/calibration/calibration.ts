@@ -3,9 +3,9 @@
  * the estimate for the setting of the benchmark is its result.
  */
 import { usageError } from '../../../base/errors.js';
-import { median } from '../../../base/median.js';
 import { setting as settingText } from '../../../base/text/setting.js';
 import { counted, joined } from '../../../base/text/words.js';
+import { median } from '../../../base/values.js';
 import type { LanguageModel } from '../../../model/architecture/layer.js';
 import { realValue } from '../../../model/budget/figure.js';
 import { countParameters } from '../../../model/budget/parameters.js';

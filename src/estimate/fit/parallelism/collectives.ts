@@ -1,7 +1,7 @@
 /** Communication between GPUs in a training step, and its time. */
 
 import { setting } from '../../../base/text/setting.js';
-import { sumOf } from '../../../base/text/words.js';
+import { sumOf } from '../../../base/values.js';
 import {
   add,
   ceil,

@@ -3,7 +3,8 @@
 import { usageError } from '../../../base/errors.js';
 import { setting } from '../../../base/text/setting.js';
 import { formatInteger } from '../../../base/text/units.js';
-import { counted, sumOf } from '../../../base/text/words.js';
+import { counted } from '../../../base/text/words.js';
+import { sumOf } from '../../../base/values.js';
 import type { LanguageModel } from '../../../model/architecture/layer.js';
 import type { Param } from '../../../model/architecture/param.js';
 import {

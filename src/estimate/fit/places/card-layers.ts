@@ -1,5 +1,5 @@
 /** Layers of a model on several GPUs, as llama.cpp divides them. */
-import { sumOf } from '../../../base/text/words.js';
+import { sumOf } from '../../../base/values.js';
 
 /**
  * Layers on each GPU in proportion to their weights: by default the free memory, else `--tensor-split` (llama.cpp,

@@ -1,5 +1,5 @@
 /** Parts of a model by the place that holds them: GPUs, or system memory. */
-import { sumOf } from '../../../base/text/words.js';
+import { sumOf } from '../../../base/values.js';
 import type { Layer } from '../../../model/architecture/layer.js';
 import type { Param } from '../../../model/architecture/param.js';
 import { walkCounted } from '../../../model/architecture/walk.js';

@@ -1,5 +1,5 @@
 /** Serving a model whose weights are partly on GPUs and partly in system memory, as llama.cpp runs it. */
-import { sumOf } from '../../../base/text/words.js';
+import { sumOf } from '../../../base/values.js';
 import type { LanguageModel } from '../../../model/architecture/layer.js';
 import type { Expression } from '../../../model/budget/expression.js';
 import { add, div, mul, v } from '../../../model/budget/expression.js';

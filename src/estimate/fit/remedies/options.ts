@@ -1,7 +1,7 @@
 /** Changes of a training setting that save memory. */
 
 import { UserError } from '../../../base/errors.js';
-import { sumOf } from '../../../base/text/words.js';
+import { sumOf } from '../../../base/values.js';
 import type { LanguageModel } from '../../../model/architecture/layer.js';
 import { countParameters } from '../../../model/budget/parameters.js';
 import { type Cluster, memoryOf } from '../../hardware/gpu.js';

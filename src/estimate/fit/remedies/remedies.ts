@@ -1,7 +1,8 @@
 /** Fewest changes that make a training fit, or the room left if it already fits. */
 
 import { formatSeconds } from '../../../base/text/units.js';
-import { counted, joined, present } from '../../../base/text/words.js';
+import { counted, joined } from '../../../base/text/words.js';
+import { present } from '../../../base/values.js';
 import type { LanguageModel } from '../../../model/architecture/layer.js';
 import type { Bounds } from '../../../model/budget/figure.js';
 import type { Cluster } from '../../hardware/gpu.js';

@@ -3,7 +3,7 @@
  * batch runs until its longest answer ends, and the places of the others stay empty. A continuous batch gives a place to
  * the next request at once. A decoding step takes the same time in both: empty places are computed, too.
  */
-import { sumOf } from '../../../base/text/words.js';
+import { sumOf } from '../../../base/values.js';
 
 export interface BatchingComparison {
   /** Output tokens of the requests, in equal shares. @integer @minimum 1 */

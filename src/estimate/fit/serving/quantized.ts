@@ -8,7 +8,7 @@
  * scale. A row ends on a whole byte.
  */
 
-import { groupBy, sumOf } from '../../../base/text/words.js';
+import { groupBy, sumOf } from '../../../base/values.js';
 import { type MixtureName, mixtureType } from '../../../checkpoint/gguf/mixtures.js';
 import { type MatrixRoles, matrixRoles } from '../../../input/model-input/gguf/matrix-roles.js';
 import { COMPONENTS, type LanguageModel, type Layer } from '../../../model/architecture/layer.js';

@@ -1,7 +1,7 @@
 /** Ways to hold a replica on a number of GPUs: the axes that a search of serving tries. */
 
 import { UserError } from '../../../base/errors.js';
-import { present } from '../../../base/text/words.js';
+import { present } from '../../../base/values.js';
 import type { LanguageModel } from '../../../model/architecture/layer.js';
 import { generationOf } from '../../../model/budget/generation.js';
 import { doubled } from '../parallelism/divisors.js';

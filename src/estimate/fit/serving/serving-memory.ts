@@ -1,6 +1,6 @@
 /** Memory of one GPU in serving: exact parts and workspace. */
 
-import { sumOf } from '../../../base/text/words.js';
+import { sumOf } from '../../../base/values.js';
 import type { LanguageModel } from '../../../model/architecture/layer.js';
 import type { Param } from '../../../model/architecture/param.js';
 import {

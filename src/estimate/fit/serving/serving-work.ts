@@ -2,7 +2,7 @@
 
 import type { CacheDtype, Dtype } from '../../../base/tensor/dtype.js';
 import { setting } from '../../../base/text/setting.js';
-import { sumOf } from '../../../base/text/words.js';
+import { sumOf } from '../../../base/values.js';
 import type { LanguageModel, Layer } from '../../../model/architecture/layer.js';
 import type { Param } from '../../../model/architecture/param.js';
 import {

@@ -8,7 +8,7 @@
  * cases. The load of other programs is not modelled: it shows in the spread of rounds and measurements.
  */
 
-import { sumOf } from '../../../base/text/words.js';
+import { sumOf } from '../../../base/values.js';
 import type { LanguageModel } from '../../../model/architecture/layer.js';
 import { walk } from '../../../model/architecture/walk.js';
 import { add, div, inputs, max, mul, v } from '../../../model/budget/expression.js';

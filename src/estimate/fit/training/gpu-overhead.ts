@@ -1,4 +1,4 @@
-import { sumOf } from '../../../base/text/words.js';
+import { sumOf } from '../../../base/values.js';
 import type { Input } from '../../../model/budget/expression.js';
 import { add, div, inputs, mul, sub } from '../../../model/budget/expression.js';
 import type { Bounds } from '../../../model/budget/figure.js';

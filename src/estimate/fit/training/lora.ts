@@ -11,7 +11,7 @@
 
 import { usageError } from '../../../base/errors.js';
 import { setting } from '../../../base/text/setting.js';
-import { ownValue, sumOf } from '../../../base/text/words.js';
+import { ownValue, sumOf } from '../../../base/values.js';
 import { quote } from '../../../config/quote.js';
 import type { Component, LanguageModel } from '../../../model/architecture/layer.js';
 import {

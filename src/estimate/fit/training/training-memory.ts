@@ -1,6 +1,6 @@
 /** Memory of each GPU in training, exact parts and workspace, and the verdict. */
 
-import { sumOf } from '../../../base/text/words.js';
+import { sumOf } from '../../../base/values.js';
 import type { LanguageModel } from '../../../model/architecture/layer.js';
 import { inputWidth, memoized, memoizedBy, outputWidth } from '../../../model/architecture/walk.js';
 import type { Exact, Expression, Input } from '../../../model/budget/expression.js';

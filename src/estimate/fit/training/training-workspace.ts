@@ -3,7 +3,7 @@
  * implementation, `expected` is for usual ones, `upper` for simple ones.
  */
 
-import { sumOf } from '../../../base/text/words.js';
+import { sumOf } from '../../../base/values.js';
 import type { LanguageModel } from '../../../model/architecture/layer.js';
 import { inputWidth, memoized, outputWidth } from '../../../model/architecture/walk.js';
 import type { Expression } from '../../../model/budget/expression.js';

@@ -1,6 +1,6 @@
 /** All settings of a config as a form, made from the JSON Schema of its family. */
 import { useState } from 'preact/hooks';
-import { isRecord } from '../../../base/text/words.js';
+import { isRecord } from '../../../base/values.js';
 import { escapeText } from '../../../config/quote.js';
 import type { DescribedModel } from '../../answers.js';
 import type { ExploredModel } from '../../explorer-state.js';

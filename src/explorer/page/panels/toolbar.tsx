@@ -1,7 +1,7 @@
 /** Name of the page, the model, and what is done with the whole state. */
 import { useState } from 'preact/hooks';
 import { toJson } from '../../../base/text/escape.js';
-import { groupBy } from '../../../base/text/words.js';
+import { groupBy } from '../../../base/values.js';
 import { bugAnswer, fitAnswer } from '../../answers.js';
 import type { ExploredModel } from '../../explorer-state.js';
 import { editedModel, fileName, withModel, withOnly, withSecond } from '../../explorer-state.js';

@@ -1,7 +1,7 @@
 /** The metadata of a model's GGUF file, from its description. */
 
 import { usageError } from '../../../base/errors.js';
-import { isRecord } from '../../../base/text/words.js';
+import { isRecord } from '../../../base/values.js';
 import type { GgufValue } from '../../../checkpoint/gguf/gguf-scanner.js';
 import type { FamilyName } from '../../../model/architecture/families.js';
 import type {

@@ -2,7 +2,7 @@
 import path from 'node:path';
 import { smallTextAt } from '../../../base/files/mounted.js';
 import { parseJson } from '../../../base/text/json.js';
-import { isRecord } from '../../../base/text/words.js';
+import { isRecord } from '../../../base/values.js';
 import type { GgufValue } from '../../../checkpoint/gguf/gguf-scanner.js';
 
 type Json = Readonly<Record<string, unknown>>;

@@ -1,7 +1,7 @@
 /** A document in the sections `model` and `training`, for files that have their keys elsewhere. */
 
 import { setting } from '../../../base/text/setting.js';
-import { isRecord } from '../../../base/text/words.js';
+import { isRecord } from '../../../base/values.js';
 import { ConfigDocument, withRenamedKey } from '../../../config/document.js';
 import type { LocatedFinding } from '../../../config/document-problems.js';
 import { nearest, sizeNamed } from '../../../config/nearest.js';

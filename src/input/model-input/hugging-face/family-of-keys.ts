@@ -3,7 +3,8 @@
 import type { ProblemText, UserError } from '../../../base/errors.js';
 import { commandText, setting } from '../../../base/text/setting.js';
 import { formatInteger } from '../../../base/text/units.js';
-import { isRecord, joined, sumOf } from '../../../base/text/words.js';
+import { joined } from '../../../base/text/words.js';
+import { isRecord, sumOf } from '../../../base/values.js';
 import { checkDocument } from '../../../config/check-document.js';
 import type { ConfigDocument } from '../../../config/document.js';
 import type { LocatedFinding } from '../../../config/document-problems.js';

@@ -1,10 +1,10 @@
 /** A Hugging Face `config.json` as a minimind document. */
 
 import type { ProblemText, PropertyPath, UserError } from '../../../base/errors.js';
-import { isEqualData } from '../../../base/text/equal-data.js';
 import { formatJson, jsonOrUndefined } from '../../../base/text/json.js';
 import { commandText, setting } from '../../../base/text/setting.js';
-import { isRecord, joined } from '../../../base/text/words.js';
+import { joined } from '../../../base/text/words.js';
+import { isEqualData, isRecord } from '../../../base/values.js';
 import { suggestedKey } from '../../../config/check-document.js';
 import {
   type ConfigDocument,

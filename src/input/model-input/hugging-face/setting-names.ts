@@ -1,6 +1,6 @@
 /** Other names of keys in a config, and the settings that they mean. */
 
-import { isRecord } from '../../../base/text/words.js';
+import { isRecord } from '../../../base/values.js';
 import type { ConfigDocument } from '../../../config/document.js';
 import { withRenamedKey, withSetting } from '../../../config/document.js';
 import { synonymAmong } from '../../../config/nearest.js';

@@ -4,7 +4,7 @@
  */
 
 import type { PropertyPath } from '../../../base/errors.js';
-import { isRecord } from '../../../base/text/words.js';
+import { isRecord } from '../../../base/values.js';
 import { isFamilyName } from '../../../model/architecture/families.js';
 import type { KeyRemark } from '../../../model/architecture/family.js';
 import {

@@ -2,7 +2,7 @@
 
 import { elementCount, isSameShape, type Shape } from '../../../base/tensor/dtype.js';
 import { jsonOrUndefined } from '../../../base/text/json.js';
-import { isRecord, sumOf } from '../../../base/text/words.js';
+import { isRecord, sumOf } from '../../../base/values.js';
 import { computedTensor, reshaped, transposedTensor } from '../../../checkpoint/computed-file.js';
 import { encodedBytes, type StoredTensor } from '../../../checkpoint/stored-tensor.js';
 import { readRows } from '../../../checkpoint/view.js';

@@ -5,7 +5,7 @@
 
 import { decodeValues, fillLittleEndian, viewOf } from '../../../base/tensor/decode-values.js';
 import { STORED_DTYPES } from '../../../base/tensor/dtype.js';
-import { sumOf } from '../../../base/text/words.js';
+import { sumOf } from '../../../base/values.js';
 import type { Checkpoint } from '../../../checkpoint/checkpoint.js';
 import { computedTensor, transposedTensor } from '../../../checkpoint/computed-file.js';
 import type { OnnxGraph, OnnxNodeUse } from '../../../checkpoint/onnx/describe-onnx.js';

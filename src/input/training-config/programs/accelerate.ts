@@ -1,5 +1,5 @@
 /** The YAML of accelerate: the launch of a training, without its model and batch. */
-import { isRecord } from '../../../base/text/words.js';
+import { isRecord } from '../../../base/values.js';
 import { ACCELERATE_KEYS, AXOLOTL_FSDP_KEYS } from '../known-keys.js';
 import { count, meaning, switchOf, type TrainingProgram } from '../program.js';
 import { deepspeedFileMeaning, fsdpOf } from './shared-values.js';

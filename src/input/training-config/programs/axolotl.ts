@@ -1,5 +1,5 @@
 /** axolotl's YAML. */
-import { isRecord } from '../../../base/text/words.js';
+import { isRecord } from '../../../base/values.js';
 import { AXOLOTL_FSDP_KEYS, AXOLOTL_KEYS } from '../known-keys.js';
 import {
   alias,

@@ -1,5 +1,5 @@
 /** The JSON of DeepSpeed. */
-import { isRecord } from '../../../base/text/words.js';
+import { isRecord } from '../../../base/values.js';
 import { DEEPSPEED_KEYS } from '../known-keys.js';
 import {
   amount,

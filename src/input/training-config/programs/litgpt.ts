@@ -1,5 +1,5 @@
 /** litgpt's YAML. */
-import { isRecord } from '../../../base/text/words.js';
+import { isRecord } from '../../../base/values.js';
 import { LITGPT_KEYS } from '../known-keys.js';
 import { LITGPT_MODELS } from '../litgpt-models.js';
 import { alias, amount, count, meaning, numberOf, type TrainingProgram } from '../program.js';

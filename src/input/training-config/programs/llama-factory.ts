@@ -1,5 +1,5 @@
 /** LLaMA-Factory's YAML: of its trainer, of its version 1, and with Megatron. */
-import { isRecord } from '../../../base/text/words.js';
+import { isRecord } from '../../../base/values.js';
 import {
   LLAMA_FACTORY_1_KEYS,
   LLAMA_FACTORY_KEYS,

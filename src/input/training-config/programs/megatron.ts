@@ -1,5 +1,5 @@
 /** Arguments of Megatron-LM: a script or a line of arguments, or a YAML file of them. */
-import { isRecord } from '../../../base/text/words.js';
+import { isRecord } from '../../../base/values.js';
 import { MEGATRON_KEYS } from '../megatron-keys.js';
 import {
   amount,

@@ -1,5 +1,5 @@
 /** nanotron's YAML. */
-import { isRecord } from '../../../base/text/words.js';
+import { isRecord } from '../../../base/values.js';
 import { NANOTRON_KEYS } from '../known-keys.js';
 import { amount, count, meaning, onOff, switchOf, type TrainingProgram } from '../program.js';
 import type { TrainingRun } from '../training-run.js';

@@ -1,5 +1,5 @@
 /** Values that several programs share: names of optimizers, products with adapters, FSDP and files of DeepSpeed. */
-import { isRecord } from '../../../base/text/words.js';
+import { isRecord } from '../../../base/values.js';
 import type { Optimizer } from '../../../model/budget/optimizers.js';
 import { type KeyRow, meaning, numberOf, switchOf } from '../program.js';
 import type { StateDivision, TrainingRun } from '../training-run.js';

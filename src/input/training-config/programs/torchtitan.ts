@@ -1,5 +1,5 @@
 /** torchtitan's TOML, which it reads up to 0.2.2. Later versions have configs in Python, with some keys renamed. */
-import { isRecord } from '../../../base/text/words.js';
+import { isRecord } from '../../../base/values.js';
 import { TORCHTITAN_KEYS, TORCHTITAN_NEW_KEYS } from '../known-keys.js';
 import {
   amount,

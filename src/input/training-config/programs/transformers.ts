@@ -1,5 +1,5 @@
 /** TrainingArguments of transformers, as JSON or YAML, and the keys that programs on top of it share. */
-import { isRecord } from '../../../base/text/words.js';
+import { isRecord } from '../../../base/values.js';
 import { TRANSFORMERS_KEYS, TRANSFORMERS_OLD_KEYS } from '../known-keys.js';
 import {
   alias,

@@ -1,6 +1,6 @@
 /** Arguments of Megatron-LM as a document: those of a shell script, of a line of arguments, or of a YAML file. */
 import { UserError } from '../../../base/errors.js';
-import { isRecord } from '../../../base/text/words.js';
+import { isRecord } from '../../../base/values.js';
 import { ConfigDocument } from '../../../config/document.js';
 import type { LocatedFinding } from '../../../config/document-problems.js';
 import { escapeText, quote } from '../../../config/quote.js';

@@ -1,7 +1,7 @@
 /** Reads TOML into values with the lines of their keys. */
 import { parse, TomlDate, TomlError } from 'smol-toml';
 import { UserError } from '../../../base/errors.js';
-import { isRecord } from '../../../base/text/words.js';
+import { isRecord } from '../../../base/values.js';
 import { ConfigDocument } from '../../../config/document.js';
 import { invalidConfig } from '../../../config/document-problems.js';
 import { escapeText, splitDotted } from '../../../config/quote.js';

@@ -1,6 +1,6 @@
 /** MiniGPT: a small Llama-like decoder with grouped-query attention and its own names. */
 import * as z from 'zod';
-import { groupBy } from '../../../base/text/words.js';
+import { groupBy } from '../../../base/values.js';
 import { rotary } from '../constructors/attention-layers.js';
 import { rmsNormLayer } from '../constructors/basic-layers.js';
 import { defineFamily } from '../family.js';

@@ -3,7 +3,7 @@
  * those of the classes of transformers 5.18.
  */
 import * as z from 'zod';
-import { isRecord } from '../../../base/text/words.js';
+import { isRecord } from '../../../base/values.js';
 import type { KeyRemark } from '../family.js';
 import type { Component, Layer } from '../layer.js';
 import { MAX_LAYERS, type Param } from '../param.js';

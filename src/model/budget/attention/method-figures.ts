@@ -6,7 +6,7 @@
  * computed, with those that the causal mask hides.
  */
 import { DTYPES } from '../../../base/tensor/dtype.js';
-import { sumOf } from '../../../base/text/words.js';
+import { sumOf } from '../../../base/values.js';
 import type { Layer, Window } from '../../architecture/layer.js';
 import { firstVisibleKey, scoreValues, sumByWindow, windowKey } from '../../architecture/masks.js';
 import { add, ceildiv, type Expression, min, mul, v } from '../expression.js';

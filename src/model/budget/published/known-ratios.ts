@@ -4,7 +4,7 @@
  */
 
 import { formatInteger, percentText, significant } from '../../../base/text/units.js';
-import { sumOf } from '../../../base/text/words.js';
+import { sumOf } from '../../../base/values.js';
 import type { PublishedRatio } from '../../../config/parse-published.js';
 import type { LanguageModel } from '../../architecture/layer.js';
 import { walk } from '../../architecture/walk.js';

@@ -1,7 +1,7 @@
 /** Explains a published ratio or percentage by pairs of counts of a family's models. */
 
 import { percentText } from '../../../base/text/units.js';
-import { sumOf } from '../../../base/text/words.js';
+import { sumOf } from '../../../base/values.js';
 import type { PublishedRatio } from '../../../config/parse-published.js';
 import type { Family, FamilyDocument } from '../../architecture/family.js';
 import type { LanguageModel } from '../../architecture/layer.js';

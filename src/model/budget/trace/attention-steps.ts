@@ -1,7 +1,8 @@
 /** Steps of attention, and of attention with a latent. */
 
 import { formatInteger } from '../../../base/text/units.js';
-import { counted, sumOf } from '../../../base/text/words.js';
+import { counted } from '../../../base/text/words.js';
+import { sumOf } from '../../../base/values.js';
 import type {
   Attention,
   HeadSpan,

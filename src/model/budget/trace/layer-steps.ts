@@ -1,7 +1,8 @@
 /** Steps of recurrent layers, feed-forward networks, the hybrid block and AltUp. */
 
 import { formatInteger } from '../../../base/text/units.js';
-import { blocksText, counted, sumOf } from '../../../base/text/words.js';
+import { blocksText, counted } from '../../../base/text/words.js';
+import { sumOf } from '../../../base/values.js';
 import type {
   Alignment,
   AltUpBlock,

@@ -2,7 +2,7 @@
 
 import type { Shape } from '../../../base/tensor/dtype.js';
 import { formatInteger } from '../../../base/text/units.js';
-import { sumOf } from '../../../base/text/words.js';
+import { sumOf } from '../../../base/values.js';
 import type {
   GatedRmsNorm,
   HeadNorms,

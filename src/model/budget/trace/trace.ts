@@ -4,7 +4,8 @@
  */
 
 import { formatInteger } from '../../../base/text/units.js';
-import { blocksText, counted, sumOf } from '../../../base/text/words.js';
+import { blocksText, counted } from '../../../base/text/words.js';
+import { sumOf } from '../../../base/values.js';
 import type {
   FusedProjection,
   LanguageModel,

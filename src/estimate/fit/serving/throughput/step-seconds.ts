@@ -3,7 +3,7 @@
  * the decoding step of the roofline.
  */
 
-import { sumOf } from '../../../../base/text/words.js';
+import { sumOf } from '../../../../base/values.js';
 import type { Bounds } from '../../../../model/budget/figure.js';
 import { realValue } from '../../../../model/budget/figure.js';
 import type { DecodeWork, ExpertGroup, PrefillWork, Rates } from '../roofline.js';

@@ -1,6 +1,6 @@
 /** Configs whose parts have sections of their own, such as `text_config` and `vision_config`. */
 import * as z from 'zod';
-import { isRecord } from '../../../../base/text/words.js';
+import { isRecord } from '../../../../base/values.js';
 import type { KeyRemark } from '../../family.js';
 import type { HarmlessKeys, JsonObject } from '../config-keys.js';
 import { huggingFaceReader, type Special } from '../hugging-face.js';
