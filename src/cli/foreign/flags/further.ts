@@ -68,11 +68,9 @@ export const FURTHER_FLAGS: readonly FlagRow[] = [
   ['context', 'cs', ['exllama']],
   ['context@fit', 'vllm-maxlen', ['llama-factory']],
   ['context', 'max-total-seq-length,context-window-size', ['mlcllm']],
-  [
-    'recompute=full',
-    'activation-checkpoint.mode=full,activation-checkpoint.mode=selective',
-    ['torchtitan'],
-  ],
+  ['recompute=full', 'activation-checkpoint.mode=full', ['torchtitan']],
+  // Its train_configs of Llama 3 select operations: selective_ac_option = 'op'.
+  ['recompute=operations', 'activation-checkpoint.mode=selective', ['torchtitan']],
   ['recompute=none', 'activation-checkpoint.mode=none', ['torchtitan']],
   [
     '<none>@fit|train-plan',
