@@ -16,6 +16,7 @@ import { PACKED_SUFFIXES, packedWords } from '../../../checkpoint/packed-weights
 import { editedJson } from '../../../config/syntax/json-edits.js';
 import type { LanguageModel } from '../../../model/architecture/layer.js';
 import type { Param } from '../../../model/architecture/param.js';
+import type { JsonObject } from '../../../model/architecture/transformer/config-keys.js';
 import { walk } from '../../../model/architecture/walk.js';
 import type { WeightMatrix } from '../../../model/architecture/weight-matrices.js';
 import { quantizedMatrices } from '../../../model/architecture/weight-matrices.js';
@@ -25,7 +26,7 @@ import type {
   PlannedTensor,
   QuantizationPlan,
 } from './conversion-plan.js';
-import type { TargetConfig, WrittenConfig } from './model-configs.js';
+import type { TargetConfig } from './model-configs.js';
 
 /** Name of the settings in a `config.json`. */
 const KEY = 'quantization_config';
@@ -224,18 +225,26 @@ function withSettings(config: TargetConfig, quantization: QuantizationPlan): Tar
   };
 }
 
+/** Leaves out the quantization, which wrappers may say in their text part. */
 function withoutQuantization(config: TargetConfig | undefined): TargetConfig | undefined {
   const { written } = config ?? {};
-  if (config === undefined || written === undefined || !Object.hasOwn(written.value, KEY)) {
-    return config;
-  }
-  const { [KEY]: _, ...value } = written.value;
-  const text =
-    written.format === 'json'
-      ? editedJson(written.text, [{ path: [KEY], value: undefined }])
-      : written.text;
-  const kept: WrittenConfig = { ...written, value, text };
-  return { ...config, written: kept };
+  if (config === undefined || written === undefined) return config;
+  const sections = Object.entries(written.value).filter(
+    ([, section]) => isRecord(section) && Object.hasOwn(section, KEY),
+  );
+  if (sections.length === 0 && !Object.hasOwn(written.value, KEY)) return config;
+  const { [KEY]: own, ...rest } = written.value;
+  const bare = sections.map(([name, section]) => {
+    const { [KEY]: _, ...kept } = section as JsonObject;
+    return [name, kept];
+  });
+  const edits = [
+    ...(own === undefined ? [] : [{ path: [KEY], value: undefined }]),
+    ...sections.map(([name]) => ({ path: [name, KEY], value: undefined })),
+  ];
+  const text = written.format === 'json' ? editedJson(written.text, edits) : written.text;
+  const value = { ...rest, ...Object.fromEntries(bare) };
+  return { ...config, written: { ...written, value, text } };
 }
 
 const notesOn = ({ written }: TargetConfig, { ignored }: QuantizationPlan): string[] => [

@@ -235,14 +235,32 @@ function unsaidFound(
 }
 
 /** The quantization of a `config.json`, or of a document with a `model` section; empty for any other document. */
-export const quantizationOf = (document: ConfigDocument): QuantizationReading =>
-  isHuggingFace(document) || isRecord(document.value.model)
-    ? readQuantization(document.value)
-    : { doubts: [] };
+export function quantizationOf(document: ConfigDocument): QuantizationReading {
+  const { value } = document;
+  if (!isHuggingFace(document) && !isRecord(value.model)) return { doubts: [] };
+  const [section = ''] = quantizationPath(document);
+  const inner = value[section];
+  const isInner = section !== QUANTIZATION && isRecord(inner);
+  const { dtype, torch_dtype } = value;
+  return readQuantization(isInner ? { dtype, torch_dtype, ...inner } : value);
+}
+
+const QUANTIZATION = 'quantization_config';
+
+/**
+ * Where a config says how its weights are stored: some wrappers, as Kimi K2.5, say it in their text part only
+ * (huggingface.js, pull request 2003).
+ */
+function quantizationPath({ value }: ConfigDocument): PropertyPath {
+  const key = textKeyOf(value);
+  const text = key === undefined ? undefined : value[key];
+  const isInner = value[QUANTIZATION] == null && isRecord(text) && text[QUANTIZATION] != null;
+  return isInner && key !== undefined ? [key, QUANTIZATION] : [QUANTIZATION];
+}
 
 /** Warnings about unsupported parts of a quantization. */
 export function quantizationFound(document: ConfigDocument): LocatedFinding[] {
-  const path = ['quantization_config'];
+  const path = quantizationPath(document);
   const place = document.place(path, 'key');
   const { quantization, doubts } = quantizationOf(document);
   const effect = quantization

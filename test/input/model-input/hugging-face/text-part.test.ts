@@ -135,6 +135,41 @@ describe('the text part of a config', () => {
   });
 });
 
+describe('the quantization of a wrapper', () => {
+  const quantization = {
+    quant_method: 'compressed-tensors',
+    format: 'pack-quantized',
+    ignore: ['lm_head', 're:.*self_attn.*'],
+    config_groups: {
+      group_0: { targets: ['Linear'], weights: { num_bits: 4, group_size: 32, type: 'int' } },
+    },
+  };
+  const text = { model_type: 'llama', dtype: 'float16' };
+  const read = (whole: object) =>
+    modelOf(parseDocument(JSON.stringify({ model_type: 'llava', ...whole }), 'config.json'));
+
+  it('is the same in its text part as beside it', async () => {
+    const inside = await read({ text_config: { ...text, quantization_config: quantization } });
+    const beside = await read({
+      dtype: 'float16',
+      text_config: text,
+      quantization_config: quantization,
+    });
+    expect(inside.quantization).toMatchObject({ method: 'compressed-tensors', otherType: 'f16' });
+    // Parts of a scheme are functions, which are made for each file.
+    expect(JSON.stringify(inside.quantization)).toBe(JSON.stringify(beside.quantization));
+    expect(inside.warnings.map(({ message }) => message).join()).not.toContain('quantization');
+  });
+
+  it('gives warnings at its place there', async () => {
+    const unknown = { quant_method: 'no-such-method' };
+    const { warnings } = await read({ text_config: { ...text, quantization_config: unknown } });
+    expect(warnings).toContainEqual(
+      expect.objectContaining({ path: 'text_config.quantization_config' }),
+    );
+  });
+});
+
 describe('an unknown kind of model', () => {
   const keys = {
     hidden_size: 24,
