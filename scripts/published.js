@@ -17,7 +17,10 @@ import { presetDocument } from '../src/model/architecture/presets.js';
 const FILE = fileURLToPath(new URL('../configs/published.yaml', import.meta.url));
 
 /** Parts of a quantization section that say how many bits a weight has. */
-const STORED = ['quant_method', 'fmt', 'weight_block_size', 'modules_to_not_convert'];
+const STORED = [
+  ...['quant_method', 'fmt', 'weight_block_size', 'modules_to_not_convert'],
+  ...['scale_fmt', 'expert_dtype', 'format', 'ignore', 'config_groups'],
+];
 
 async function configOf(repository, folder) {
   if (folder !== undefined) {
@@ -114,9 +117,10 @@ async function settingsOf(series, size, folder) {
   const { value } = await asOurDocument(document);
   if (value.model.family !== name)
     throw new Error(`${repository} is ${value.model.family}, not ${name}`);
-  const { quantization_config: stored } = document.value;
-  const kept = Object.entries(stored ?? {}).filter(
-    ([key, part]) => STORED.includes(key) && part !== null,
+  const { expert_dtype, text_config: inner, quantization_config: outer } = document.value;
+  const stored = outer ?? inner?.quantization_config;
+  const kept = Object.entries(stored ? { expert_dtype, ...stored } : {}).filter(
+    ([key, part]) => STORED.includes(key) && part != null,
   );
   return {
     ...shortest(family, value.model),

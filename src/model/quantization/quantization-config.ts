@@ -1,6 +1,6 @@
 /** Parses the `quantization_config` of a `config.json`: the method, and the weights it applies to. */
 
-import { isRecord } from '../../base/values.js';
+import { isRecord, ownValue } from '../../base/values.js';
 import { quote } from '../../config/quote.js';
 import type { JsonObject } from '../architecture/transformer/config-keys.js';
 import {
@@ -12,6 +12,7 @@ import {
   int8OfBitsandbytes,
   type Layout,
   packQuantized,
+  type StoredPart,
   scaledLayout,
 } from './layouts.js';
 import { modulePatterns } from './module-pattern.js';
@@ -42,7 +43,7 @@ export interface Quantization {
   /** Bits and dtype of values that are not quantized. */
   readonly otherBits: number;
   readonly otherType: string;
-  readonly layout: Layout;
+  readonly layout: (module: Module) => readonly StoredPart[];
   isQuantized(module: Module): boolean;
   readonly served?: ServedType;
 }
@@ -56,7 +57,7 @@ export interface QuantizationReading {
 /** Part of a quantization that the method determines. */
 interface Scheme {
   readonly label: string;
-  readonly layout: Layout;
+  readonly layout: (module: Module) => readonly StoredPart[];
   readonly isQuantized: (module: Module) => boolean;
   readonly served?: ServedType;
   readonly doubts?: readonly string[];
@@ -105,24 +106,40 @@ function linears(list: unknown, { isHeadKept = false, takesConv1d = false } = {}
 /** Block size of MX formats (OCP Microscaling Formats 1.0): values along a row that share a one-byte scale. */
 const MX_BLOCK = 32;
 
+/**
+ * Types of experts beside the other matrices in FP8, under `expert_dtype`: those of DeepSeek-V4 are pairs of FP4 values
+ * in bytes, with a scale in one byte for 32 of them (inference/model.py of its repository, `Linear`).
+ */
+const EXPERT_LAYOUTS: Readonly<Record<string, Layout>> = {
+  fp4: scaledLayout({ bits: 4, scaleBits: 8, granularity: groupsAlongRow(MX_BLOCK) }),
+};
+
 const fp8: Method = ({ quant_method: method, ...config }) => {
   const { weight_block_size: size = method === 'mxfp8' ? [1, MX_BLOCK] : [128, 128] } = config;
+  const { expert_dtype: ofExperts = 'fp8' } = config;
+  const experts = ownValue(EXPERT_LAYOUTS, String(ofExperts));
+  if (experts === undefined && ofExperts !== 'fp8')
+    return { doubt: `expert_dtype ${quote(String(ofExperts))} is not fp8 or fp4` };
   const [rows, length] = (Array.isArray(size) ? size : []).map(positiveInteger);
   if (size !== null && (!rows || !length))
     return { doubt: 'weight_block_size is not [rows, columns]' };
   const granularity: Granularity =
     rows && length ? { per: 'block', rows, length } : { per: 'tensor' };
   const isByte = method === 'mxfp8' || config.scale_fmt === 'ue8m0';
+  const layout = scaledLayout({
+    bits: 8,
+    scaleBits: isByte ? 8 : 32,
+    granularity,
+    singles: config.activation_scheme === 'static' ? 1 : 0,
+  });
+  const label = rows
+    ? `${method}, blocks of ${rows}×${length}`
+    : `${method}, a scale for each tensor`;
   return {
-    label: rows ? `${method}, blocks of ${rows}×${length}` : `${method}, a scale for each tensor`,
-    layout: scaledLayout({
-      bits: 8,
-      scaleBits: isByte ? 8 : 32,
-      granularity,
-      singles: config.activation_scheme === 'static' ? 1 : 0,
-    }),
+    label: experts ? `${label}, experts in ${ofExperts}` : label,
+    layout: (module) => (module.isExpert && experts ? experts : layout)(module),
     ...linears(config.modules_to_not_convert ?? config.ignored_layers),
-    served: { dtype: 'f8' },
+    served: { dtype: experts ? 'mxfp4' : 'f8' },
   };
 };
 
@@ -414,7 +431,8 @@ export function readQuantization(config: JsonObject): QuantizationReading {
   if (read === undefined) return { doubts: [`quant_method ${quote(method)} is not known here`] };
   const named = String(config.dtype ?? config.torch_dtype).replace(/^torch\./, '');
   const [otherType, otherBits] = TYPES[named] ?? ['bf16', 16];
-  const scheme = read({ ...own, quant_method: method }, otherBits);
+  const experts = config.expert_dtype == null ? {} : { expert_dtype: config.expert_dtype };
+  const scheme = read({ ...experts, ...own, quant_method: method }, otherBits);
   if (isDoubt(scheme)) return { doubts: [`${method}: ${scheme.doubt}`] };
   const { doubts = [], ...rest } = scheme;
   return {
