@@ -51,6 +51,17 @@ describe('disaggregated prefill', () => {
     expect(firstTokenAlone.value - both.throughput.firstTokenAlone.value).toBeCloseTo(move, 3);
   });
 
+  it('counts the wait for the first token in the speed of a user', async () => {
+    const { throughput } = await servingOf({ gpus: 8, prefillGpus: 2, promptTokens: 1920 });
+    const { atSpeed, minSpeed } = throughput;
+    const { users, tokensPerSecond, firstToken, userTokensPerSecond } =
+      atSpeed ?? expect.unreachable();
+    // They would have the speed after the first token with many more users, who all wait for the prompts.
+    expect(userTokensPerSecond.value).toBeGreaterThan(3 * minSpeed);
+    expect(firstToken.median.value).toBeGreaterThan(1);
+    expect(tokensPerSecond.expected.value / users).toBeGreaterThan(0.95 * minSpeed);
+  });
+
   it('takes the network between machines', async () => {
     const near = await servingOf({ prefillGpus: 4 });
     const far = await servingOf({ gpus: 16, prefillGpus: 8 });

@@ -1,4 +1,5 @@
 /** Throughput and latency of a server, from simulations: with as many requests as it serves, and at a speed for each. */
+import { sumOf } from '../../../../base/values.js';
 import type { LanguageModel } from '../../../../model/architecture/layer.js';
 import { div, mul, v } from '../../../../model/budget/expression.js';
 import type { Bounds, Quantity } from '../../../../model/budget/figure.js';
@@ -184,7 +185,8 @@ function usersAtSpeed(server: Server, speed: number, runs: Map<number, Simulated
   const isFast = (users: number) => {
     const run = runs.get(users) ?? simulate(server, { users }, SERVER_SEED);
     runs.set(users, run);
-    return speedOf(run) >= speed;
+    // A queue before the servers that read prompts does not slow the tokens after the first one.
+    return speedOf(run) >= speed && (!server.prefill || wholeSpeedOf(run, server) >= speed);
   };
   return isFast(server.places) ? server.places : largest(server.places, isFast);
 }
@@ -192,6 +194,12 @@ function usersAtSpeed(server: Server, speed: number, runs: Map<number, Simulated
 /** Tokens per second of a user after the first token; of an answer of one token, its rate. */
 function speedOf({ perToken, lastToken }: Simulated): number {
   return 1 / (percentile(perToken, 0.5) ?? percentile(lastToken, 0.5) ?? Number.POSITIVE_INFINITY);
+}
+
+/** Tokens per second of a user from the request on. */
+function wholeSpeedOf({ lastToken }: Simulated, { outputs }: Server): number {
+  const seconds = percentile(lastToken, 0.5) ?? Number.POSITIVE_INFINITY;
+  return sumOf(outputs, Number) / outputs.length / seconds;
 }
 
 /** Value below which a share of sorted values lies; undefined without values. */
