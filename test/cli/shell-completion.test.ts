@@ -116,7 +116,7 @@ describe.skipIf(!hasShell('bash'))('completion in bash', () => {
   }
 
   const CASES: readonly (readonly [words: readonly string[], expected: readonly string[]])[] = [
-    [['comp'], ['compare', 'compare-srte', 'completion', 'complete', 'compress']],
+    [['comp'], ['compare', 'compare-srte', 'completion', 'compress']],
     [['profile', '--opt'], ['--optimizer']],
     [
       ['profile', '--format', ''],
@@ -200,7 +200,7 @@ describe.skipIf(!hasShell('fish'))('completion in fish', () => {
   });
 
   it.each([
-    ['minimind comp', ['compare', 'compare-srte', 'complete', 'completion', 'compress']],
+    ['minimind comp', ['compare', 'compare-srte', 'completion', 'compress']],
     ['minimind serve --gpu rtx-409', ['rtx-4090', 'rtx-4090-laptop']],
     ['minimind profile --opt', ['--optimizer']],
     ['minimind profile --format ', ['csv', 'html', 'json', 'markdown', 'svg', 'table']],

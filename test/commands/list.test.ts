@@ -27,7 +27,7 @@ describe('list', () => {
   it('accepts a family', async () => {
     expect((await list('hybrid')).stdout).toMatch(/^hybrid\/rank-64 +13\.6B/m);
     expect((await json('hybrid')).map(({ name }) => name)).toEqual(['hybrid']);
-    expect((await list('cohere')).stdout).toContain('No presets; reads config.json.');
+    expect((await list('persimmon')).stdout).toContain('No presets; reads config.json.');
     expect((await list('qwen3')).stdout).toMatch(/^qwen3\/qwen3-8b +8\.19B +Qwen3-8B: 8\.19B/m);
   });
 

@@ -115,6 +115,7 @@ describe('a comparison of many models', () => {
   it('counts models that differ in other settings once', async () => {
     const { rows } = await compared(
       [1, 2, 3].map((at) => candidate(`${at}`, { num_layers: at < 3 ? 1 : 2 })),
+      ['model.num_layers', 'training.warmup_steps'],
     );
     const [first, second, third] = rows.map(({ figures }) => figures);
     expect(second).toBe(first);

@@ -285,7 +285,7 @@ function sglang(serving: Serving, model: EmittedModel): ServerCommand {
       ...prefillNotes(
         serving,
         words(['disaggregation-mode', 'prefill']),
-        'python -m sglang_router.launch_router with --pd-disaggregation, --prefill URL and --decode URL',
+        `python -m sglang_router.launch_router with ${words(['pd-disaggregation'], ['prefill', 'URL'], ['decode', 'URL'])}`,
       ),
       ...machineNotes(
         serving,

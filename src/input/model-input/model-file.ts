@@ -41,6 +41,8 @@ export interface ModelFile<F extends Family = Family> {
   readonly document: DocumentOf<F>;
   readonly model: LanguageModel;
   readonly warnings: readonly Problem[];
+  /** The one of `warnings` that says that no engine runs the model; it is no fault of the file. */
+  readonly notRun?: Problem;
   /** Kind of the whole model, where only its language model is described. */
   readonly textOf?: string;
   /** Parts beside the language model that the config describes. */
@@ -106,12 +108,14 @@ export async function modelOf(
   }
   const described = describe(written, family, value, problems);
   const model = quantization?.served ? withStoredBits(described, quantization) : described;
+  const notRun = await describedNote(written, described);
   return {
     file: written.file,
     family,
     document: value,
     model,
-    warnings: [...problems, ...(await describedNote(written, described))],
+    warnings: [...problems, ...(notRun ? [notRun] : [])],
+    ...(notRun && { notRun }),
     locate: (path) => written.locate(path),
     ...(textOf !== undefined && { textOf, ...(await besideIn(document, model)) }),
     ...(quantization && { quantization }),
@@ -142,23 +146,24 @@ async function besideIn(
 }
 
 /** A note on a model that no engine runs, without a place: nothing in the file is wrong. */
-async function describedNote(document: ConfigDocument, model: LanguageModel): Promise<Problem[]> {
+async function describedNote(
+  document: ConfigDocument,
+  model: LanguageModel,
+): Promise<Problem | undefined> {
   const layer = describedLayer(model);
-  if (layer === undefined) return [];
+  if (layer === undefined) return undefined;
   const { generationOf, uncountedTower } = await import('../../model/budget/generation.js');
   const tower = uncountedTower(model);
   const caches = generationOf(model) === 'none' ? [] : ['caches'];
   const counted = tower
     ? `${joined(['parameters', ...caches])} are counted, and FLOPs without those of the ${tower}`
     : `${joined(['parameters', ...caches, 'FLOPs'])} are counted`;
-  return [
-    {
-      severity: 'warning',
-      file: document.file,
-      path: 'model.family',
-      message: `described, not run: ${counted}; no engine computes ${pluralTitle(layer.title)}`,
-    },
-  ];
+  return {
+    severity: 'warning',
+    file: document.file,
+    path: 'model.family',
+    message: `described, not run: ${counted}; no engine computes ${pluralTitle(layer.title)}`,
+  };
 }
 
 /** `encoder blocks`, `blocks with hyper-connections`: titles name one layer. */

@@ -51,8 +51,9 @@ export async function withTrainingMistakes(
   strict = false,
 ): Promise<LocatedModelFile> {
   const warnings = [...loaded.warnings, ...(await mistakesOf(loaded))];
-  if (!strict || warnings.length === 0) return { ...loaded, warnings };
-  const errors = warnings.map((problem) => ({ ...problem, severity: 'error' as const }));
+  const faults = warnings.filter((warning) => warning !== loaded.notRun);
+  if (!strict || faults.length === 0) return { ...loaded, warnings };
+  const errors = faults.map((problem) => ({ ...problem, severity: 'error' as const }));
   throw invalidConfig(loaded.file, errors, errors.length);
 }
 
