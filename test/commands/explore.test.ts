@@ -127,9 +127,12 @@ describe('explore', () => {
     expect(await ask('GET', '/', '127.0.0.1')).toBe(403);
     expect(await ask('POST', '/', own)).toBe(405);
     expect(await ask('GET', '/package.json', own)).toBe(404);
-    const ended = new Promise((resolve) => child.on('exit', (_, signal) => resolve(signal)));
+    const ended = new Promise((resolve) =>
+      child.on('exit', (code, signal) => resolve(signal ?? code)),
+    );
     child.kill('SIGINT');
-    expect(await ended).toBe('SIGINT');
+    // The system ends a program that has computed for less than a second; later, it says what it leaves.
+    expect(['SIGINT', 130]).toContain(await ended);
   });
 });
 
