@@ -170,7 +170,7 @@ function moreTokens(positions: number, tokens: number, outputTokens: number): st
   return `write ${setting('context', positions)} ${setting('outputTokens', Math.floor(positions / 2))}`;
 }
 
-/** What runs on an engine, and in how much memory. */
+/** The model that runs, how it runs, and the memory that this takes. */
 interface PlannedTest {
   readonly mode: Mode;
   /** The model that runs: the described one, or its proxy. */

@@ -1,5 +1,6 @@
 import * as Args from '@oclif/core/args';
 import { usageError } from '../base/errors.js';
+import { ownValue } from '../base/values.js';
 import { BaseCommand } from '../cli/base-command.js';
 import { listFamilies } from '../cli/family-list.js';
 import { details } from '../cli/flags/flags.js';
@@ -45,7 +46,7 @@ function matching(families: readonly FamilySummary[], pattern: string): FamilySu
   const exact = families.filter(({ name, presets }) => name === pattern && presets.length > 0);
   if (exact.length > 0) return exact;
   const use = pattern.toLowerCase().replace(/s$/, '');
-  const isMatch = matcherOf(Object.hasOwn(NAMES_FOR, use) ? `${NAMES_FOR[use]}` : pattern);
+  const isMatch = matcherOf(ownValue(NAMES_FOR, use) ?? pattern);
   const found = families.flatMap((family) => {
     if (isMatch(family.name)) return [family];
     const presets = family.presets.filter(

@@ -13,7 +13,7 @@ import {
   sourceOf,
 } from '../cli/flags/flags.js';
 import { bytesLimit, countLimit, publishedNumber } from '../cli/flags/value-flags.js';
-import { USUAL_GPU } from '../estimate/fit/memory-on-gpu.js';
+import { USUAL_GPU } from '../estimate/hardware/gpu.js';
 import type { WeightsResult } from '../estimate/undescribed/undescribed-results.js';
 import type { LoadedModel } from '../input/model-input/checkpoint-model.js';
 import { isAdapterPlace, locateModel } from '../input/model-input/locate.js';

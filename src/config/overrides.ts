@@ -97,10 +97,10 @@ export function applyOverrides(document: ConfigDocument, sets: readonly string[]
 /** A document with some overrides. */
 type Overridden = Pick<ConfigDocument, 'root' | 'found'>;
 
-/** What a document is after each override of its last list: the points of a sweep differ in the last ones. */
+/** The last list of overrides of a document, with the document after each. Points of a sweep differ only in the last ones. */
 const lastApplied = new WeakMap<ConfigDocument, readonly AppliedOverride[]>();
 
-/** Overrides of a list after which the document is remembered. */
+/** Maximum overrides of a list whose documents are remembered. */
 const MOST_APPLIED = 64;
 
 interface AppliedOverride extends Overridden {

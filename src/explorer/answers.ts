@@ -6,6 +6,7 @@ import type { FitResult } from '../estimate/fit/fits.js';
 import { weightLayout } from '../estimate/fit/serving/quantized.js';
 import { servingMemoryOf } from '../estimate/fit/serving/serving-memory.js';
 import { parseWeightDtype } from '../estimate/fit/serving/weight-types.js';
+import { USUAL_GPU } from '../estimate/hardware/gpu.js';
 import { type AnswerNotes, withNotes } from '../library/answer.js';
 import { fit as fitModel, fitOn, namedHardware } from '../library/fit.js';
 import {
@@ -22,12 +23,7 @@ import { type ErrorJson, errorJson, MOST_MESSAGE } from '../report/kit/error-jso
 import type { Report } from '../report/kit/report.js';
 import { profileReport } from '../report/profile/profile-report.js';
 import { fitLine } from './command-lines.js';
-import {
-  type ExploredModel,
-  type ExplorerSetting,
-  profileDtype,
-  USUAL_GPU,
-} from './explorer-state.js';
+import { type ExploredModel, type ExplorerSetting, profileDtype } from './explorer-state.js';
 
 /** The answer of a command, with the warnings that its JSON has; an error if it fails. */
 export type Answered<Result> = (Result & AnswerNotes) | ErrorJson;
@@ -124,7 +120,7 @@ function schemaOf(family: Family): DescribedModel['schema'] {
 
 const PLAIN_REPORT = { explain: false, flat: false, modelWords: [] };
 
-/** What `minimind fit --json` prints; undefined for an invalid text. @throws only for a bug. */
+/** Result of `minimind fit --json`; undefined for an invalid text. @throws only for a bug. */
 export async function fitAnswer(
   model: ExploredModel,
   setting: ExplorerSetting,
@@ -133,7 +129,7 @@ export async function fitAnswer(
   return loaded && answered(() => fitModel(loaded, fitOptions(setting)));
 }
 
-/** What a page shows of it; undefined for an invalid text. @throws only for a bug. */
+/** The parts of this result that a page shows; undefined for an invalid text. @throws only for a bug. */
 export async function fitAnswers(
   model: ExploredModel,
   setting: ExplorerSetting,

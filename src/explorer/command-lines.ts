@@ -1,11 +1,7 @@
 /** Command lines with the numbers of the page. */
 import { commandText, type SettingValues } from '../base/text/setting.js';
-import {
-  type ExploredModel,
-  type ExplorerSetting,
-  profileDtype,
-  USUAL_GPU,
-} from './explorer-state.js';
+import { USUAL_GPU } from '../estimate/hardware/gpu.js';
+import { type ExploredModel, type ExplorerSetting, profileDtype } from './explorer-state.js';
 
 /** `minimind validate my-model.yaml` */
 export const validateLine = ({ name }: ExploredModel): string => commandText('validate', [name]);

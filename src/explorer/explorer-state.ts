@@ -131,9 +131,6 @@ export function fileName(name: string): string {
 
 const secondName = (name: string): string => fileName(name).replace(/(\.\w+)$/, '-b$1');
 
-/** GPU of a state without one. */
-export const USUAL_GPU = 'h100-80gb';
-
 /** The type of the weights, if `profile` knows it: types of GGUF files are those of `fit` only. */
 export const profileDtype = ({ dtype }: ExplorerSetting) =>
   dtype === undefined ? undefined : parseDtype(dtype);

@@ -274,7 +274,7 @@ export const fitFlags = {
   'prefill-gpus': count({
     ...SERVING,
     description:
-      'GPUs of those of --gpus that only read prompts, and send the caches to the others (disaggregated prefill)',
+      'number of the --gpus that only read prompts, and send the caches to the others (disaggregated prefill)',
   }),
   'draft-tokens': count({
     ...SERVING,

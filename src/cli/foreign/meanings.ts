@@ -26,11 +26,7 @@ const NO_BENCHMARKS =
 
 /** Advice for flags without a meaning here. */
 const ADVICE: Readonly<Record<string, string>> = {
-  ...advised('tasks,benchmark,benchmarks,bench', NO_BENCHMARKS),
-  ...advised(
-    'num-fewshot',
-    'minimind runs no benchmarks; for the perplexity of a text write --text FILE',
-  ),
+  ...advised('tasks,benchmark,benchmarks,bench,num-fewshot', NO_BENCHMARKS),
   ...advised('color,colour', 'set FORCE_COLOR=1 for colours in a pipe'),
   ...advised(
     'p99,p90,p50,p99-latency,p90-latency',
@@ -105,7 +101,7 @@ export function commandAdvice(word: string, rest: readonly string[]): string | u
   const isOfProgram = isProgram([word, ...rest]);
   const [own = '', ...words] = isOfProgram ? rest : [word, ...rest];
   const command = verbOf(own);
-  const without = withoutCommand(word, rest);
+  const without = adviceWithout(word, rest);
   if (without !== undefined) return without;
   const type = flagIn(words, /^(?:-q|--quantize)$/)?.value;
   if (isOfProgram && command === 'create' && type !== undefined) {
@@ -131,7 +127,7 @@ export function commandAdvice(word: string, rest: readonly string[]): string | u
 }
 
 /** The advice for a line whose command has no counterpart: its first words, with or without the name of a program. */
-function withoutCommand(word: string, rest: readonly string[]): string | undefined {
+function adviceWithout(word: string, rest: readonly string[]): string | undefined {
   if (isBenchmark(word, rest)) return NO_BENCHMARKS;
   const all = [word, ...rest].map(verbOf);
   const [own = '', next = ''] = isProgram([word, ...rest]) ? all.slice(1) : all;
@@ -307,7 +303,7 @@ export const aliasesOf = (command: string): string[] =>
     .flatMap(([, words]) => words.split(','))
     .filter((word) => /^[\w-]+$/.test(word));
 
-/** What a table says of each word in it, the first row with the word first. */
+/** The value of each word of a table. If several rows have the word, the first one counts. */
 const byWord = <T>(rows: readonly (readonly [words: string, value: T])[]): ReadonlyMap<string, T> =>
   new Map(
     rows.toReversed().flatMap(([words, value]) => words.split(',').map((word) => [word, value])),
@@ -416,7 +412,7 @@ export function programWords(words: readonly string[]): readonly string[] {
 export function verbLines(word: string, verb: VerbWords): string[][] {
   const first = verbOf(word);
   const [next = ''] = verb.words;
-  if (withoutCommand(word, verb.words) !== undefined) return [];
+  if (adviceWithout(word, verb.words) !== undefined) return [];
   if (first === 'ollama' && next === 'create' && commandAdvice(word, verb.words)) return [];
   const isOfProgram = isProgram([word, ...verb.words]);
   // Programs have `--` before the flags of a launcher.

@@ -1,7 +1,7 @@
-/** Words of sentences in English, German and Chinese, and what each says. Loaded with the sentences. */
+/** Words of sentences in English, German and Chinese, and their meanings. Loaded only with the sentences. */
 import { ownValue } from '../../base/values.js';
 
-/** What a sentence asks. */
+/** Subject of a question. */
 export type Topic = 'adapters' | 'full' | 'training' | 'comparison' | 'hardware' | 'size';
 
 const listed = (text: string): readonly string[] => text.split(' ');

@@ -21,7 +21,7 @@ export const KINDS = {
   family: /^[a-z]/i,
 } as const;
 
-/** What a number counts, by the word after it. */
+/** Flags for a number, by the word after it: users, GPUs or tokens. */
 const COUNTED: Readonly<Record<string, string>> = {
   ...{ users: '--users', user: '--users', people: '--users', clients: '--users' },
   ...{ client: '--users', stream: '--users', streams: '--users' },

@@ -282,7 +282,7 @@ function conditionalLines(reading: Reading, onlyFor: string | RegExp): MeantLine
   return [{ ...typed.corrected(given.at, words, length), lead: `did you mean --${name}?` }];
 }
 
-/** Lines for a meaning that is no flag of this command with the value; undefined for one that is. */
+/** Lines for meanings other than a flag of this command with its value; undefined for such a flag. */
 function specialLines(reading: Reading): MeantLine[] | undefined {
   const { typed, meaning, given, found, own, length } = reading;
   const { name } = meaning;
@@ -302,7 +302,7 @@ function specialLines(reading: Reading): MeantLine[] | undefined {
   const isNoFile = own !== undefined && !fs.existsSync(own);
   // A data set of the hub is no file, and its tokens are not counted here.
   const isOfHub = name === 'data' && isNoFile && !/\.\w+$/.test(own);
-  // Replicas of a training are no copies of the attention alone.
+  // A training replicates the whole model, and not only its attention.
   const isReplicas =
     name === 'dp-attention' && typed.words.some((word) => OF_OTHER_TRAINING.test(word));
   if (isOfHub || isReplicas) return [withoutFlag(typed, given, '<none>', length)];

@@ -34,7 +34,7 @@ export function unknownFlag(typed: TypedLine, word: string, at: number): LineMis
   const given = { at, value, name, written };
   const memory = memoryOfCard(typed, name, value ?? typed.words[at + 1]);
   if (memory !== undefined) {
-    // What a program may use of a card is no card.
+    // Other tools limit the memory that they use with such a flag, which names no GPU.
     const lines = [...ofCard(typed, given), ...(typed.isOfTool ? leftOut(typed, given) : [])];
     return typed.mistake(message, lines, memory);
   }

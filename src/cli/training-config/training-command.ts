@@ -113,7 +113,7 @@ export abstract class TrainingCommand extends BaseCommand {
     throw locatedError(error, config, added);
   }
 
-  /** The place is that of the first key: a model can be named by one of several keys, beside any other. */
+  /** The error points to the first key of the file, because each of several keys could name a model. */
   #withoutModel({ file, program, problems, placeOf, values }: TrainingConfig): Error {
     // Sizes that no model can have are a mistake of the config, as in `minimind validate`.
     const errors = problems.filter(({ severity }) => severity === 'error');

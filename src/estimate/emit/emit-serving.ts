@@ -111,7 +111,7 @@ const axesWithout = ({ setting }: Serving): (string | false)[] => [
   setting.prefillGpus !== undefined && `${setting.prefillGpus} GPUs that only read prompts`,
 ];
 
-/** Notes on servers that only read prompts, beside the written one, which decodes. */
+/** Notes on the servers that only read prompts. The command itself is that of a server that decodes. */
 function prefillNotes(serving: Serving, changed: string, router: string): readonly string[] {
   const { prefillGpus } = serving.setting;
   if (prefillGpus === undefined) return [];

@@ -4,15 +4,12 @@ import { stateDtypeOf } from '../../base/tensor/dtype.js';
 import type { LanguageModel } from '../../model/architecture/layer.js';
 import type { Bounds } from '../../model/budget/figure.js';
 import type { ResolvedSetting } from '../../model/budget/profile-model.js';
-import type { Gpu } from '../hardware/gpu.js';
+import { type Gpu, USUAL_GPU } from '../hardware/gpu.js';
 import { gpuNamed } from '../hardware/gpus.js';
 import { weightLayout } from './serving/quantized.js';
 import { servingMemoryOf } from './serving/serving-memory.js';
 import type { WeightFormat } from './serving/weight-types.js';
 import { fitTrainingMemory } from './training/training-memory.js';
-
-/** GPU of estimates without a named one. */
-export const USUAL_GPU = 'h100-80gb';
 
 /** Memory with the workspace of a GPU. */
 export interface MemoryOnGpu {

@@ -95,7 +95,7 @@ export function clusterNamed(
     return clusterOfOne(text, gpus, own, say);
   }
   const mixed = mixedCluster(
-    // Who lists several cards has them, and names each as it is.
+    // A list of several cards is a rig that exists, so each name is the whole name of a card.
     parts.map((part) => clusterOfOne(part, undefined, own, say, OF_FASTER)),
   );
   if (gpus === undefined || gpus === mixed.gpus) return mixed;

@@ -6,6 +6,9 @@ import { sub, v } from '../../model/budget/expression.js';
 import type { Quantity } from '../../model/budget/figure.js';
 import { quantity } from '../../model/budget/figure.js';
 
+/** GPU of estimates without a named one. */
+export const USUAL_GPU = 'h100-80gb';
+
 // Chip architectures, as far as constants depend on them: memory kind and typical utilisation.
 
 /** Memory kind: HBM on the chip's package, GDDR on a card, LPDDR shared with a processor. */

@@ -15,7 +15,7 @@ import { stepTimeIfKnown, trainingCost, trainingTimeOf } from '../fit/training/s
 import type { FitVerdict } from '../fit/training/training-fit.js';
 import { fitTrainingMemory } from '../fit/training/training-memory.js';
 import type { Convention, TrainingFitSetting } from '../fit/training/training-setting.js';
-import type { Cluster } from '../hardware/gpu.js';
+import { type Cluster, USUAL_GPU } from '../hardware/gpu.js';
 import { GPUS } from '../hardware/gpus.js';
 import type { MeasuredGradients } from './count-gradients.js';
 import type { Mistake } from './mistakes/find-mistakes.js';
@@ -330,7 +330,7 @@ function checkpointSizes(
 }
 
 /** GPU whose memory is counted where none is given: the workspace of kernels hardly differs. */
-const ANY_GPU = GPUS.find(({ name }) => name === 'h100-80gb') ?? GPUS[0];
+const ANY_GPU = GPUS.find(({ name }) => name === USUAL_GPU) ?? GPUS[0];
 
 /** The setting of a fit, without the size of a step: the number of replicas is part of that. */
 function fitSettingOf(model: LanguageModel, request: TrainPlanRequest): TrainingFitSetting {

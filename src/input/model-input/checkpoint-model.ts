@@ -66,7 +66,7 @@ export interface LoadedModel extends ModelFile {
   readonly checkpoint?: CheckpointFacts;
   /** Type of a tensor as the checkpoint stores it: `bf16`, `q4_k`; undefined where it is missing. */
   readonly typeOf?: (tensor: Param) => string | undefined;
-  /** Those of `warnings` about parts of the checkpoint beside its language model. */
+  /** The `warnings` about parts of the checkpoint other than its language model. */
   readonly leftOutWarnings?: readonly Problem[];
 }
 

@@ -41,7 +41,7 @@ export interface ModelFile<F extends Family = Family> {
   readonly document: DocumentOf<F>;
   readonly model: LanguageModel;
   readonly warnings: readonly Problem[];
-  /** The one of `warnings` that says that no engine runs the model; it is no fault of the file. */
+  /** The entry of `warnings` which says that no engine runs the model. The file is valid all the same. */
   readonly notRun?: Problem;
   /** Kind of the whole model, where only its language model is described. */
   readonly textOf?: string;

@@ -77,12 +77,11 @@ export interface ModelProfile {
  * @throws UserError for a type of the cache whose blocks do not divide the heads.
  */
 export function profileModel(model: LanguageModel, setting: ProfileSetting): ModelProfile {
-  const { parameters: _, ...budgets } = modelBudgets(model, setting);
   const parameters = parameterFigures(model);
   return {
     parameters,
     bytes: DTYPE_NAMES.map((dtype) => ({ dtype, bytes: weightBytes(parameters.total, dtype) })),
-    ...budgets,
+    ...budgetsOf(model, parameters, setting),
   };
 }
 
@@ -104,16 +103,20 @@ export interface ModelBudgets
  * Budgets of a model without the bytes in other types and the tensors of each component.
  * @throws UserError for a type of the cache whose blocks do not divide the heads.
  */
-export function modelBudgets(
-  model: LanguageModel,
-  { inference, training }: ProfileSetting,
-): ModelBudgets {
-  if (inference.cacheDtype) refuseCacheWidths(model, inference.cacheDtype);
+export function modelBudgets(model: LanguageModel, setting: ProfileSetting): ModelBudgets {
   const parameters = parameterSums(model);
   const buffers = { value: countParameters(model).buffers };
+  return { parameters, ...budgetsOf(model, { total: parameters.total, buffers }, setting) };
+}
+
+function budgetsOf(
+  model: LanguageModel,
+  parameters: Parameters<typeof inferenceMemoryOf>[1],
+  { inference, training }: ProfileSetting,
+): Omit<ModelBudgets, 'parameters'> {
+  if (inference.cacheDtype) refuseCacheWidths(model, inference.cacheDtype);
   return {
-    parameters,
-    inference: inferenceMemoryOf(model, { total: parameters.total, buffers }, inference),
+    inference: inferenceMemoryOf(model, parameters, inference),
     training: trainingMemoryOf(model, training, 'fused'),
     forwardFlops: forwardFlopsOf(model, inference),
     trainingFlops: trainingFlopsOf(model, { ...training, causal: inference.causal }),

@@ -107,8 +107,8 @@ function linears(list: unknown, { isHeadKept = false, takesConv1d = false } = {}
 const MX_BLOCK = 32;
 
 /**
- * Types of experts beside the other matrices in FP8, under `expert_dtype`: those of DeepSeek-V4 are pairs of FP4 values
- * in bytes, with a scale in one byte for 32 of them (inference/model.py of its repository, `Linear`).
+ * Layouts of experts in a model whose other matrices are in FP8, by the value of `expert_dtype`. DeepSeek-V4 stores two
+ * FP4 values in a byte, and a scale of one byte for 32 values (inference/model.py of its repository, `Linear`).
  */
 const EXPERT_LAYOUTS: Readonly<Record<string, Layout>> = {
   fp4: scaledLayout({ bits: 4, scaleBits: 8, granularity: groupsAlongRow(MX_BLOCK) }),

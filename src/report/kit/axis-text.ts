@@ -6,7 +6,7 @@ import type { PictureUnit } from './pictures.js';
 const PREFIXES = ['', 'k', 'M', 'G', 'T', 'P', 'E', 'Z', 'Y'] as const;
 const SHORT = ['', 'k', 'M', 'B', 'T'] as const;
 
-/** The smallest number beside a prefix: an axis with smaller ones has several prefixes. */
+/** The smallest number that is written with the common prefix. An axis with a smaller one has several prefixes. */
 const LEAST_IN_PREFIX = 0.01;
 
 /** The smallest number that is written with decimals. */

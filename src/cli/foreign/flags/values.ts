@@ -34,7 +34,7 @@ export const VALUES: Readonly<Record<string, Readonly<Record<string, string>>>> 
   quantization: {
     ...{ bitsandbytes: 'int4', bnb: 'int4', q4: 'int4', q8: 'int8' },
     // Kernels of vLLM for the same weights: docs, "Quantization".
-    ...{ gptqmarlin: 'gptq', awqmarlin: 'awq', gptq_marlin: 'gptq', awq_marlin: 'awq' },
+    ...{ gptq_marlin: 'gptq', awq_marlin: 'awq' },
     // mlc-ai/mlc-llm docs, "Model Quantization": q0 has no quantization.
     ...{
       q4f16_1: 'int4',

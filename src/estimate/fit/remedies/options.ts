@@ -307,20 +307,23 @@ function cheapest(fitting: FitCache, found: ReadonlyMap<string, readonly Moved[]
       .reduce((a, b) => (compareCosts(a.cost, b.cost) <= 0 ? a : b)),
   );
   const sorted = costs.sort((a, b) => compareCosts(a.cost, b.cost));
-  const simplest: Moved[] = [];
-  while (simplest.length < sorted.length) {
-    const rest = sorted.slice(simplest.length);
-    const most = (rest[0]?.cost.seconds ?? 0) / EQUAL_SPEED;
-    const equal = rest.filter(({ cost }) => cost.seconds <= most).map(({ moved }) => moved);
-    simplest.push(...equal.sort((a, b) => hardestOf(a) - hardestOf(b)));
+  // Groups of equal speeds, each from its fastest on.
+  let most = Number.NEGATIVE_INFINITY;
+  const groups: Moved[][] = [];
+  for (const { moved, cost } of sorted) {
+    if (cost.seconds > most) {
+      most = cost.seconds / EQUAL_SPEED;
+      groups.push([]);
+    }
+    groups.at(-1)?.push(moved);
   }
-  return simplest;
+  return groups.flatMap((equal) => equal.sort((a, b) => hardestOf(a) - hardestOf(b)));
 }
 
 /**
- * Speed, as a share of a higher one, that is not told apart from it: published runs of one setup differ by as much. ZeRO and
- * FSDP are a setting of the trainer, while tensor parallelism and stages need a model that is written for them, so that
- * people use those only where they are clearly faster or where ZeRO does not fit.
+ * Lowest share of a speed that counts as equal to it: published runs of one setup differ by this factor. ZeRO and FSDP are
+ * settings of the trainer. Tensor parallelism and stages need a model that is written for them, so people use them only
+ * where they are clearly faster, or where ZeRO does not fit.
  */
 const EQUAL_SPEED = PUBLISHED_SPREADS.training.lower;
 

@@ -62,7 +62,7 @@ export function requireGpus(setting: DividedSetting): void {
   );
 }
 
-/** GPUs of which each kind of server has at least so many. */
+/** GPUs that decode or GPUs that only read prompts, whichever are fewer. */
 const gpusOfKind = (setting: DividedSetting): number =>
   Math.min(decodingGpus(setting), setting.prefillGpus ?? Number.POSITIVE_INFINITY);
 

@@ -2,10 +2,11 @@
 
 import { DTYPE_NAMES } from '../../../base/tensor/dtype.js';
 import { WEIGHT_DTYPE_NAMES } from '../../../estimate/fit/serving/weight-types.js';
+import { USUAL_GPU } from '../../../estimate/hardware/gpu.js';
 import { GPUS } from '../../../estimate/hardware/gpus.js';
 import { MACHINES } from '../../../estimate/hardware/machines.js';
 import { withStop } from '../../dials.js';
-import { type ExplorerSetting, USUAL_GPU, withSetting } from '../../explorer-state.js';
+import { type ExplorerSetting, withSetting } from '../../explorer-state.js';
 import type { Update } from '../model-edits.js';
 import { Slider } from './slider.js';
 

@@ -238,29 +238,28 @@ function unsaidFound(
 export function quantizationOf(document: ConfigDocument): QuantizationReading {
   const { value } = document;
   if (!isHuggingFace(document) && !isRecord(value.model)) return { doubts: [] };
-  const [section = ''] = quantizationPath(document);
-  const inner = value[section];
-  const isInner = section !== QUANTIZATION && isRecord(inner);
-  const { dtype, torch_dtype } = value;
-  return readQuantization(isInner ? { dtype, torch_dtype, ...inner } : value);
+  return readQuantization(quantizedPart(document).config);
 }
 
 const QUANTIZATION = 'quantization_config';
 
 /**
- * Where a config says how its weights are stored: some wrappers, as Kimi K2.5, say it in their text part only
- * (huggingface.js, pull request 2003).
+ * The part of a config that has its quantization: the whole, or the text part alone, as in Kimi K2.5 (huggingface.js, pull
+ * request 2003).
  */
-function quantizationPath({ value }: ConfigDocument): PropertyPath {
-  const key = textKeyOf(value);
-  const text = key === undefined ? undefined : value[key];
-  const isInner = value[QUANTIZATION] == null && isRecord(text) && text[QUANTIZATION] != null;
-  return isInner && key !== undefined ? [key, QUANTIZATION] : [QUANTIZATION];
+function quantizedPart({ value }: ConfigDocument): { config: JsonObject; path: PropertyPath } {
+  const key = textKeyOf(value) ?? '';
+  const text = value[key];
+  if (value[QUANTIZATION] != null || !isRecord(text) || text[QUANTIZATION] == null) {
+    return { config: value, path: [QUANTIZATION] };
+  }
+  const { dtype, torch_dtype } = value;
+  return { config: { dtype, torch_dtype, ...text }, path: [key, QUANTIZATION] };
 }
 
 /** Warnings about unsupported parts of a quantization. */
 export function quantizationFound(document: ConfigDocument): LocatedFinding[] {
-  const path = quantizationPath(document);
+  const { path } = quantizedPart(document);
   const place = document.place(path, 'key');
   const { quantization, doubts } = quantizationOf(document);
   const effect = quantization

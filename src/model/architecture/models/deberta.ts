@@ -3,6 +3,7 @@
  * Described, not run. Source: models/deberta and deberta_v2 of transformers 5.18.
  */
 import * as z from 'zod';
+import { present } from '../../../base/values.js';
 import {
   blockNames,
   embedding,
@@ -48,9 +49,9 @@ interface Config extends EncoderSettings {
   readonly pos_att_type: readonly string[];
   readonly position_biased_input: boolean;
   readonly legacy: boolean;
-  /** Of the first version. */
+  /** Only in the first version. */
   readonly talking_head?: boolean;
-  /** Of later versions. */
+  /** Only in later versions. */
   readonly position_buckets?: number;
   readonly share_att_key?: boolean;
   readonly norm_rel_ebd?: string;
@@ -284,27 +285,18 @@ interface Version {
 /** The table of distances, and its norm. */
 function distancesOf(encoder: string, config: Config, table: Param | undefined): Layer[] {
   const { hidden_size: hidden, norm_rel_ebd: norms = 'none' } = config;
-  const held = table
-    ? [
-        described(`${encoder}.rel_embeddings`, {
-          title: 'table of distances',
-          component: 'positions',
-          held: [table],
-          output: hidden,
-        }),
-      ]
-    : [];
-  return (listed(norms) as string[]).includes('layer_norm')
-    ? [
-        ...held,
-        onceForInput(
-          'norm_of_distances',
-          [layerNormLayer(`${encoder}.LayerNorm`, hidden, EPS)],
-          hidden,
-          'positions',
-        ),
-      ]
-    : held;
+  const norm = () => [layerNormLayer(`${encoder}.LayerNorm`, hidden, EPS)];
+  return present([
+    table &&
+      described(`${encoder}.rel_embeddings`, {
+        title: 'table of distances',
+        component: 'positions',
+        held: [table],
+        output: hidden,
+      }),
+    namesIn(norms).includes('layer_norm') &&
+      onceForInput('norm_of_distances', norm(), hidden, 'positions'),
+  ]);
 }
 
 /** The convolution behind the first block. */
@@ -325,13 +317,12 @@ function convolution(encoder: string, config: Config): Layer[] {
   ];
 }
 
-const listed = (value: unknown): unknown =>
-  typeof value === 'string'
-    ? value
-        .toLowerCase()
-        .split('|')
-        .map((each) => each.trim())
-    : value;
+/** Names of a setting in one text: `c2p|p2c`. */
+const namesIn = (text: string): string[] =>
+  text
+    .toLowerCase()
+    .split('|')
+    .map((each) => each.trim());
 
 /** Heads of the pre-training, which files of the encoder hold, too. */
 const OTHER_HEADS = ignoredOnLoad(['^mask_predictions', '^lm_predictions', 'position_embeddings']);
@@ -409,7 +400,9 @@ const deberta = (name: string, kind: string, version: Version): Family =>
       };
     },
     huggingFace: {
-      more: ({ pos_att_type }) => ({ pos_att_type: listed(pos_att_type) ?? [] }),
+      more: ({ pos_att_type: named }) => ({
+        pos_att_type: typeof named === 'string' ? namesIn(named) : (named ?? []),
+      }),
       reads: ['pos_att_type'],
       harmless: harmless('changes values only, which are described and not computed', [
         'pooler_hidden_act',

@@ -20,7 +20,7 @@ import type {
   Variant,
 } from './attention-result.js';
 
-/** What the figures of one method share. */
+/** A method of attention for one context, from which all its figures follow. */
 interface MethodCase {
   readonly variant: Variant;
   /** Tokens. */

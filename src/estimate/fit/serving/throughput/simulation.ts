@@ -149,7 +149,7 @@ class Run {
     else this.startUsers(demand.users);
     const each = this.server.outputs.length > 1 ? ANSWERS_OF_UNEQUAL : 1;
     const measured = isOpen ? demand.requests : each * Math.max(FEWEST_ANSWERS, demand.users);
-    // Users start as if nobody read prompts apart: another round fills the queue before those servers.
+    // Users start in the middle of their answers, so another round fills the queue of the servers that read prompts.
     const rounds = this.fleet ? 2 : 1;
     const unmeasured = isOpen ? Math.ceil(WARM_UP * demand.requests) : rounds * measured;
     if (unmeasured === 0) this.measure();

@@ -5,8 +5,9 @@ import { div, mul, v } from '../../../../model/budget/expression.js';
 import type { Bounds, Quantity } from '../../../../model/budget/figure.js';
 import { quantity } from '../../../../model/budget/figure.js';
 import { byBound, largest } from '../../bounds.js';
-import { type CacheTransfer, cacheTransfer, gpusOfUnit, serverUnit } from '../disaggregation.js';
+import { type CacheTransfer, cacheTransfer, serverUnit } from '../disaggregation.js';
 import { rateOf, stepSeconds } from '../roofline.js';
+import { gpusOfReplica } from '../serving-axes.js';
 import type { ServingFitSetting } from '../serving-work.js';
 import { decodeWork, servedModel } from '../serving-work.js';
 import type { Launching, RuntimeName } from './runtimes.js';
@@ -122,8 +123,7 @@ export function serverThroughput(
   const { setting } = question;
   const runtime = runtimeOf(setting);
   const { cluster, minSpeed = USUAL_SPEED } = setting;
-  const { units, prefill, decoding } = serverUnit(setting);
-  const replicas = units;
+  const { units: replicas, prefill, decoding } = serverUnit(setting);
   const loadOf = (users: number) =>
     serverLoad(servers, { users, replicas, gpus: cluster.gpus, price });
   const transfer =
@@ -151,9 +151,9 @@ export function serverThroughput(
     full: loadOf(servers.expected.places),
     ...(transfer && {
       disaggregated: {
-        prefill: units * prefill,
-        decoding: units * decoding,
-        gpus: gpusOfUnit(setting) / (prefill + decoding),
+        prefill: replicas * prefill,
+        decoding: replicas * decoding,
+        gpus: gpusOfReplica(setting),
         transfer,
       },
     }),
