@@ -225,7 +225,10 @@ describe('a first guess', () => {
 describe('the command line', () => {
   it.each([
     ['profile my.yaml --foo 3', /unknown flag "--foo" of minimind profile/],
-    ['profile my.yaml --qps 3', /unknown flag "--qps".*\n.*fit has a flag/],
+    [
+      'profile my.yaml --qps 3',
+      /fit has this flag: write minimind fit my\.yaml --qps 3 --gpu h100-80gb$/m,
+    ],
     ['profile my.yaml --context 8 --context 16', /--context: expected one value, found .* twice/],
     ['profile my.yaml --json --format csv', /--json and --format csv contradict/],
     ['profile my.yaml --json -o answer.csv', /answer.csv is csv, and the format is json/],

@@ -35,13 +35,15 @@ const IN_ORDER = [
 const ARGUMENTS: Readonly<Record<string, readonly string[]>> = {
   'convert-checkpoint': ['in.pt', 'out.pt'],
   'kv-projector:project': ['in.pt', 'kv.pt'],
+  // With a schedule, adapters are no reason for another command.
+  'train-plan': ['--steps', '10'],
 };
 
 /** Values that patterns of the table match. */
 const MATCHING: readonly string[] = [
   ...['ds_zero1.json', 'ds_zero2.json', 'ds_zero3.json', 'ds_zero0.json', '33', 'cuda:0', 'sft'],
   ...['full_shard auto_wrap', './cache', 'exps=CPU', 'adamw', 'lora', 'full'],
-  ...['bf16', 'safetensors', 'chatml'],
+  ...['bf16', 'safetensors', 'chatml', 'gpt2-xl', 'resume'],
 ];
 
 interface Name {
@@ -106,7 +108,8 @@ function valuesFor([meaning]: FlagRow, { condition }: Name, command: DeclaredCom
   const [sized = ''] = meaning.split('@');
   const [flag = '', implied] = sized.split('=');
   const isArgument = flag.startsWith('<') && flag !== '<none>';
-  if (condition) return [isArgument ? `${condition}=file.pt` : conditionValue(condition)];
+  const isKey = isArgument && !condition?.startsWith('~');
+  if (condition) return [isKey ? `${condition}=file.pt` : conditionValue(condition)];
   if (flag in VALUES_OF) return [...(VALUES_OF[flag] ?? [])];
   if (flag === '' || flag === '<none>') return condition === '' ? ['word'] : [];
   if (flag.startsWith('<')) return ['file.pt'];

@@ -189,7 +189,7 @@ const SERVING: readonly Guess[] = [
   ],
   [
     'llama-server -m llama-3.2-1b --gpu-layers all -c 4096 -np 4',
-    is('fit llama-3.2-1b --context 1024 --users 4'),
+    is('fit llama-3.2-1b --gpu-layers all --context 1024 --users 4 --gpu rtx-4090'),
   ],
   [
     'llama-server -m llama-3.2-1b --gpu-layers all -c 4096 -np 4 --gpu 4090',
@@ -197,7 +197,7 @@ const SERVING: readonly Guess[] = [
   ],
   [
     'llama-server -m llama-3.2-1b --tensor-split 3,1 --parallel 4',
-    is('fit llama-3.2-1b --users 4'),
+    is('fit llama-3.2-1b --tensor-split 3,1 --users 4 --gpu 2xrtx-4090'),
   ],
   [
     'fit llama-3.2-1b --gpu 4090 -np 4',

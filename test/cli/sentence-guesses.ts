@@ -69,7 +69,7 @@ const STARTS: readonly (readonly [line: string, right: Right])[] = [
   ['quick_test hf --seqlen 32', is('quick-test hf --context 32')],
   [
     'python train.py config/train_gpt2.py --batch_size=12 --n_layer=12',
-    says(['minimind train-plan --help'], ['minimind2-small']),
+    is('train-plan gpt2 --batch 12 --set model.n_layer=12'),
   ],
   ['python -m minimind profile my.yaml', is('profile my.yaml')],
   ['--gpu 4090 fit qwen3-8b', is('fit qwen3-8b --gpu 4090')],

@@ -143,6 +143,6 @@ function requireHardware(flags: HardwareFlags): void {
   if ((flags.gpu ?? flags.hardware) !== undefined || flags['this-machine']) return;
   throw usageError(
     'a list of batches or contexts requires hardware',
-    'name a GPU, as in --gpu h100-80gb',
+    'add --gpu h100-80gb, or your own GPU',
   );
 }

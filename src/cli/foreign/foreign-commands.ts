@@ -3,8 +3,8 @@ import type { Source } from './flags/flag-row.js';
 
 /**
  * Lines that a first word means, and the words. `$1` is an argument of theirs, `$2.gguf` one that has this ending, and
- * `$model` the value of their --model. A line after `?gpu` is for words with a GPU,
- * and one after `?adapter` for words with the folder of an adapter.
+ * `$model` the value of their --model. A line after `?adapter` is for words with the folder of an adapter, and one after
+ * `?size` for a number of parameters.
  */
 type VerbRow = readonly [lines: readonly string[], words: string, sources: readonly Source[]];
 
@@ -17,10 +17,10 @@ export const VERBS: readonly VerbRow[] = [
     ['generate', 'fit', 'quick-test'],
     'cli,chat,sample,complete,inference,infer,talk,prompt,simple,generate-text,webchat,chat-cli,generate-full,' +
       'swift app,swift web-ui,generate-adapter,generate-adapter-v2,generate-sequentially,generate-tp,run,llamafile,' +
-      'test-inference,main,mistralrs-server plain,mistralrs-server gguf,mistralrs-server run,llm,mlx-lm generate',
+      'eval-llm,eval-model,test-inference,main,mistralrs-server plain,mistralrs-server gguf,mistralrs-server run,llm,mlx-lm generate',
     [
       ...(['llama.cpp', 'axolotl', 'llama-factory', 'nanogpt', 'mlx', 'vllm'] as const),
-      ...(['ollama', 'llamafile', 'exllama', 'speech'] as const),
+      ...(['ollama', 'llamafile', 'exllama', 'minimind', 'speech'] as const),
     ],
   ],
   [
@@ -43,7 +43,7 @@ export const VERBS: readonly VerbRow[] = [
     'mlx-lm convert,convert-hf-to-gguf,to-gguf,shard,split,gguf-split,zero-to-fp32,consolidate,merge-weights,' +
       'merge-sharded-fsdp-weights,convert-srte,compress,convert-llama-weights-to-hf,dcp-to-torch,convert-to-litgpt,' +
       'convert-from-litgpt,convert-pretrained-checkpoint,lite auto-awq,lite auto-gptq,swift export,mlx-lm awq,mlx-lm gptq,mlx-lm dwq,mlx-lm dynamic-quant,lite smooth-quant,convert-lit-checkpoint,ct2-transformers-converter,convert-gguf,cast,recast,' +
-      'convert-to-safetensors,convert-weight',
+      'convert-to-safetensors,to-safetensors,convert-weight,upgrade,migrate',
     [
       'llama.cpp',
       'deepspeed',
@@ -78,7 +78,7 @@ export const VERBS: readonly VerbRow[] = [
   ],
   [['fit --for qlora'], 'qlora,finetune-qlora,train-qlora', ['speech']],
   [
-    ['?gpu fit --for lora', 'train-plan'],
+    ['fit --for lora', 'train-plan'],
     'lora,finetune-lora,train-lora',
     ['litgpt', 'mlx', 'torchtune', 'minimind', 'speech'],
   ],
@@ -109,7 +109,7 @@ export const VERBS: readonly VerbRow[] = [
       'fit-params,cost,bench serve,bench-serving,serve api-server,genai-perf profile,koboldcpp,vllm-serve,openai-server,' +
       'swift deploy,deploy api-server,tabbyapi,text-generation-webui,trtllm-build,trtllm-serve serve,trtllm-bench latency,' +
       'trtllm-bench build,mistralrs tune,swift rollout,server start,aphrodite run,exo,speculative,launch,run-batch,' +
-      'docker-model configure,text-generation-benchmark,benchmarker',
+      'docker-model configure,text-generation-benchmark,benchmarker,tokens/s,tok/s,t/s,tps',
     [
       ...([
         'accelerate',
@@ -134,12 +134,13 @@ export const VERBS: readonly VerbRow[] = [
     ['llama.cpp', 'vllm', 'sglang', 'mlx'],
   ],
   [['validate'], 'check,lint,validate-config', ['speech']],
-  [['compare'], 'diff,vs', ['speech']],
+  [['compare'], 'diff,vs,distill', ['speech']],
   [['plan'], 'search,design,optimize', ['speech']],
   [['fit --for lora', 'train-plan'], 'unsloth-cli', ['unsloth']],
   [['init $1 --save $2'], 'tune cp', ['torchtune']],
   [['init $1 --save -'], 'tune cat', ['torchtune']],
-  [['init'], 'new,create', ['ollama', 'speech']],
+  [['?size plan --max-params $1', 'init'], 'new,create', ['ollama', 'speech']],
+  [['init'], 'config,template,scaffold', ['speech']],
   [
     ['list'],
     'models,presets,ls,models ls,model ls,models list,model list',
@@ -157,7 +158,11 @@ export const VERBS: readonly VerbRow[] = [
   ],
   [['inspect --tensors'], 'tensors,keys,state-dict', ['speech']],
   [['inspect --hash'], 'gguf-hash', ['llama.cpp']],
-  [['inspect'], 'cat,dump,gguf-dump,gguf,safetensors,safetensors-info', ['llama.cpp', 'speech']],
+  [
+    ['inspect'],
+    'cat,dump,gguf-dump,gguf,gguf info,safetensors,safetensors-info,safetensors info',
+    ['llama.cpp', 'speech'],
+  ],
   [['compare-srte'], 'srte', ['speech']],
   [
     ['doctor'],
@@ -192,6 +197,14 @@ export const WITHOUT_COMMAND: readonly (readonly [words: string, advice: string]
   [
     'export openvino,export neuron,export executorch,export tflite',
     'minimind writes ONNX, safetensors, PyTorch and GGUF, and not OpenVINO, Neuron, ExecuTorch or TFLite: write it as in minimind export MODEL --save model.onnx',
+  ],
+  [
+    'encode,decode,detokenize',
+    'minimind shows no single texts as tokens: it counts those of a file, as in minimind data FILE --tokenizer tokenizer.json',
+  ],
+  [
+    'prune,shrink,slim',
+    'no command removes weights of a trained model; plan shows smaller shapes, and compare-srte the layouts of an SRTE',
   ],
   [
     'onnxruntime,openvino',

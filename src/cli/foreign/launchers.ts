@@ -1,5 +1,6 @@
 /** Programs that start another one: `python -m`, `torchrun train.py`, `npx`. Loaded only for a line that has one. */
 
+import fs from 'node:fs';
 import path from 'node:path';
 import { ownValue } from '../../base/values.js';
 import { PROGRAMS, programInFile, runnerNamed, wordsOfImage } from './programs.js';
@@ -259,10 +260,13 @@ function fromLauncher(launcher: string, words: readonly string[]): StartedLine |
       return withFlags(line, words.slice(at + 2));
     }
     if (!word.startsWith('-')) {
-      const command = launcher === 'tune' ? recipeCommand(word) : stemOf(word);
-      const script = launcher === 'tune' ? undefined : word;
-      if (script !== undefined && !isScript(script)) return undefined;
-      return withFlags({ words: [command], script }, words.slice(at + 1));
+      if (launcher === 'tune')
+        return withFlags(
+          { words: [recipeCommand(word)] },
+          words.slice(at + 1).map(withRecipeModel),
+        );
+      if (!isScript(word)) return undefined;
+      return withFlags({ words: [stemOf(word)], script: word }, words.slice(at + 1));
     }
     const [written = '', inline] = word.split(/=(.*)/s);
     const short = ownValue(ownValue(SHORT, launcher) ?? {}, written);
@@ -300,6 +304,12 @@ function fromLauncher(launcher: string, words: readonly string[]): StartedLine |
 /** The command for a recipe of torchtune: `lora_finetune_single_device`. */
 const recipeCommand = (recipe: string): string =>
   ownValue(RECIPES, recipe) ?? (/^(?:qat_)?lora_/.test(recipe) ? 'finetune-lora' : 'train');
+
+/** A config of a recipe as the name of its model: `llama3_1/8B_lora_single_device` is `llama3.1-8B`. */
+const withRecipeModel = (word: string): string => {
+  const [, series, size] = /^([a-z]+\d?(?:_\d+)?)\/(\d+(?:\.\d+)?B|mini)_\w+$/i.exec(word) ?? [];
+  return series === undefined || fs.existsSync(word) ? word : `${series.replace('_', '.')}-${size}`;
+};
 
 /**
  * GPUs of `--include localhost:0,1@worker-2:0`; NaN where a machine has no list: deepspeedai/DeepSpeed edaa722

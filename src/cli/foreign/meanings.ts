@@ -5,7 +5,7 @@ import { isFolder } from '../../base/files/file-system.js';
 import { downloadLine } from '../../base/text/hub-names.js';
 import { ownValue } from '../../base/values.js';
 import { misspelled } from '../../config/nearest.js';
-import { hubRepository } from '../../input/published/published-models.js';
+import { hubRepository, modelsWithWords } from '../../input/published/published-models.js';
 import { OFF, VALUES } from './flags/values.js';
 import {
   BENCHMARKS,
@@ -110,7 +110,9 @@ export function commandAdvice(word: string, rest: readonly string[]): string | u
   if (OF_A_STORE.has(command) || (isOfProgram && OF_A_PROGRAM_STORE.has(command)))
     return 'minimind has no store of models: it reads files, folders and hf:ORG/NAME';
   const isClone = command === 'git' && words[0] === 'clone';
-  if (command.startsWith('merge') && command !== 'merge-weights') {
+  const lines = linesOf(isOfProgram ? `${verbOf(word)} ${command}` : command);
+  const isMerge = lines.some((line) => line.includes('--merge-lora'));
+  if (isMerge || (command.startsWith('merge') && command !== 'merge-weights')) {
     return 'write it as in minimind convert-checkpoint MODEL OUT --merge-lora DIR';
   }
   if (!DOWNLOADS.has(command) && !isClone) return undefined;
@@ -154,6 +156,21 @@ function flagIn(
 export function hubReference(name: string): string | undefined {
   const repository = hubRepository(name);
   return repository && `hf:${repository}`;
+}
+
+/** Most models in an advice. */
+const MOST_MODELS = 8;
+
+/** The only published model with some words in its name. */
+export function modelWithWords(name: string): string | undefined {
+  const [model, ...others] = modelsWithWords(name);
+  return others.length === 0 ? model : undefined;
+}
+
+/** Advice for words that several published models have in their names. */
+export function modelAdvice(name: string): string | undefined {
+  const models = modelsWithWords(name);
+  return models.length < 2 ? undefined : `write one of ${models.slice(0, MOST_MODELS).join(', ')}`;
 }
 
 /** Names of keys of a config in other projects, and the names to try: which of them a model has is checked. */
@@ -339,17 +356,17 @@ function argumentsOf({ words, isSwitch }: VerbWords): { given: string[]; flags: 
 /** A flag with the model of a line, in programs that have one. */
 const MODEL_FLAG = /^(?:-m|--model)$/;
 
-/** Flags of which a template needs one. */
-const CONDITIONS: Readonly<Record<string, RegExp>> = {
-  gpu: /^--gpu$/,
-  adapter: /^--(?:lora|peft|adapters?)(?:[-_](?!r$|rank|alpha)|$)/i,
+/** Conditions of templates: a flag, or a size as the first word. */
+const CONDITIONS: Readonly<Record<string, (words: readonly string[]) => boolean>> = {
+  adapter: (words) =>
+    flagIn(words, /^--(?:lora|peft|adapters?)(?:[-_](?!r$|rank|alpha)|$)/i) !== undefined,
+  size: ([first = '']) => /^\d[\d.,_]*[kmbt]$/i.test(first),
 };
 
 /** The words of a line that a template means; undefined where a part of it is missing. */
 function filled(row: string, verb: VerbWords): string[] | undefined {
   const [, condition, template = ''] = /^(?:\?(\w+) )?(.*)$/.exec(row) ?? [];
-  const flag = CONDITIONS[condition ?? ''];
-  if (flag && flagIn(verb.words, flag) === undefined) return undefined;
+  if (CONDITIONS[condition ?? '']?.(verb.words) === false) return undefined;
   if (!template.includes('$')) return [...template.split(' '), ...verb.words];
   const model = template.includes('$model') ? flagIn(verb.words, MODEL_FLAG) : undefined;
   if (template.includes('$model') && model === undefined) return undefined;
@@ -425,8 +442,8 @@ export function verbLines(word: string, verb: VerbWords): string[][] {
   }
   if (!isOfProgram) return filledLines(first, rest);
   // A command can be one of ours that the program means otherwise.
-  const lines = filledLines(`${first} ${verbOf(next)}`, rest);
-  if (lines.length > 0) return lines;
+  const name = `${first} ${verbOf(next)}`;
+  if (isVerb(name)) return filledLines(name, rest);
   const isKnown = isVerb(next) || isVerb(`${next} ${rest.words[0]}`);
   if (isKnown) return verbLines(next, rest);
   // A program can be a command, too: lm_eval.

@@ -88,13 +88,13 @@ export const SCRIPT_COMMANDS: readonly ScriptCommand[] = [
     command: 'generate minimind2-small --random --ids 1,2,3 --max-tokens 8',
     does: 'writes tokens; with --checkpoint and a prompt instead of --random, text',
     scripts: wordsIn(
-      'generate.py eval.py eval_model.py infer.py inference_optimized.py generator.py',
+      'generate.py eval.py eval_model.py eval_llm.py infer.py inference_optimized.py generator.py',
     ),
   },
   {
     command: 'evaluate minimind2-small --random --ids 1,2,3,4',
     does: 'perplexity of texts; with --checkpoint and --text those of a trained model',
-    scripts: wordsIn('eval_llm.py evaluate.py evaluate_model.py evaluate_stage.py run_eval.sh'),
+    scripts: wordsIn('evaluate.py evaluate_model.py evaluate_stage.py run_eval.sh'),
   },
   {
     command: 'data --help',
@@ -194,8 +194,9 @@ export function scriptError(expected: string, script: string): UserError {
   );
 }
 
-/** Whether a script is none of the projects in the table. */
-export const isOfOthers = (script: string): boolean => scriptRow(script) === undefined;
+/** The words of the line that replaces a script of our projects; undefined for the scripts of others. */
+export const scriptLine = (script: string): readonly string[] | undefined =>
+  scriptRow(script)?.command.split(' ');
 
 /** A script among the arguments of a command, instead of a model; undefined if there is none. */
 export const scriptArgument = (words: readonly string[]): string | undefined =>

@@ -3,6 +3,7 @@ import path from 'node:path';
 import { freeName } from '../../base/files/file-system.js';
 import { ownValue } from '../../base/values.js';
 import { flagCounting, KINDS } from '../line/extra-words.js';
+import { modelAdvice } from './meanings.js';
 import { inEnglish, isBeginning, isFiller, type Topic, topicOf } from './spoken-words.js';
 
 /** Tests of words that other modules know. */
@@ -10,6 +11,14 @@ export interface Vocabulary {
   /** Whether a word is a model that is here. */
   readonly isModel: (word: string) => Promise<boolean>;
   readonly isCard: (word: string) => boolean;
+}
+
+/** The line that a sentence means. */
+export interface SaidLine {
+  /** Its words from the command on. */
+  readonly words: readonly string[];
+  /** Whether it is spoken: with words of a language, or a name first. Other words can be a command and its arguments. */
+  readonly isSpoken: boolean;
 }
 
 /** Most words of the name of a card, and of a model. */
@@ -26,27 +35,29 @@ interface Said {
 }
 
 /**
- * The words of the line that a sentence means, from the command on; undefined for words that are not a sentence, or of which
- * one has no meaning. Words from the first flag on are kept.
+ * The line that a sentence means; undefined for words that are not a sentence, or of which one has no meaning. Words from the first flag on are kept.
  */
 export async function sentenceLine(
   words: readonly string[],
   vocabulary: Vocabulary,
-): Promise<string[] | undefined> {
+): Promise<SaidLine | undefined> {
   const end = words.findIndex((word) => word.startsWith('-'));
   const own = (end < 0 ? words : words.slice(0, end)).map((word) =>
     word.replace(/[?!,。？！，]+$/, ''),
   );
   const rest = end < 0 ? [] : words.slice(end);
   const conversion = await conversionLine(own, vocabulary);
-  if (conversion) return [...conversion, ...rest];
+  if (conversion) return { words: [...conversion, ...rest], isSpoken: true };
   const english = inEnglish(own);
   const isTranslated = english.join(' ') !== own.join(' ');
-  const isSentence = isTranslated || (isBeginning(own[0] ?? '') && own.slice(1).some(isFiller));
-  if (!isSentence && !(await isNameFirst(own, vocabulary))) return undefined;
+  const [first = '', ...others] = own;
+  const isBegun = isBeginning(first) || topicOf(first) !== undefined;
+  const isSpoken =
+    isTranslated || (isBegun && others.some(isFiller)) || (await isNameFirst(own, vocabulary));
+  if (!isSpoken && !isBegun) return undefined;
   const said = await meaningOf(english, vocabulary);
   const line = said && lineOf(said);
-  return line && [...line, ...rest];
+  return line && { words: [...line, ...rest], isSpoken };
 }
 
 /** Whether a model or a card is followed by what is asked of it: `qwen3-8b vram`, `qwen3-8b 4090 q4_k_m`. */
@@ -60,6 +71,21 @@ export function memoryInSentence(words: readonly string[]): string | undefined {
   return memory === undefined || !isBeginning(words[0] ?? '')
     ? undefined
     : `name a GPU with --gpu: minimind fit --list-gpus ${memory} lists those with this memory`;
+}
+
+/** Advice for words of a sentence that several models have in their names: `can i run llama 70b`. */
+export function modelsInSentence(words: readonly string[]): string | undefined {
+  if (!isBeginning(words[0] ?? '') && topicOf(words[0] ?? '') === undefined) return undefined;
+  const hasMeaning = (word: string) => isFiller(word) || topicOf(word) !== undefined;
+  const own = words.map((word) => word.replace(/[?!,.]+$/, ''));
+  for (let length = Math.min(MOST_OF_NAME, own.length - 1); length > 0; length--) {
+    for (let at = 1; at + length <= own.length; at++) {
+      const run = own.slice(at, at + length);
+      const advice = run.some(hasMeaning) ? undefined : modelAdvice(run.join('-'));
+      if (advice !== undefined) return advice;
+    }
+  }
+  return undefined;
 }
 
 async function meaningOf(
@@ -88,7 +114,7 @@ async function meaningOf(
       at += card.length - 1;
       continue;
     }
-    if (isFiller(word)) continue;
+    if (isFiller(word) || (at === 0 && isBeginning(word))) continue;
     const length = await modelAt(words, at, isModel);
     if (length > 0) {
       said.models.push(words.slice(at, at + length).join(' '));

@@ -21,8 +21,8 @@ import {
   verbLines,
 } from './meanings.js';
 import { PROGRAMS, runnerNamed } from './programs.js';
-import { isOfOthers, scriptError, scriptIn } from './scripts.js';
-import { memoryInSentence, sentenceLine } from './sentences.js';
+import { scriptError, scriptIn, scriptLine } from './scripts.js';
+import { memoryInSentence, modelsInSentence, type SaidLine, sentenceLine } from './sentences.js';
 
 /**
  * The error for words that begin with no command of ours.
@@ -73,7 +73,7 @@ interface UnknownLine {
   readonly typed: readonly string[];
   readonly words: readonly string[];
   /** The line that the words mean as a sentence. */
-  readonly said: readonly string[] | undefined;
+  readonly said: SaidLine | undefined;
 }
 
 /** The mistake of a line that is a command of another tool, or a sentence; undefined for others. */
@@ -82,12 +82,14 @@ function verbMistake(
   config: Config,
 ): LineMistake | undefined {
   const verbs = verbLines(text, verbWords(rest, config));
-  const advice = commandAdvice(text, rest) ?? memoryInSentence(words);
+  const advice = commandAdvice(text, rest) ?? memoryInSentence(words) ?? modelsInSentence(words);
   if (verbs.length === 0 && said === undefined && advice === undefined) return undefined;
-  const lines = [...(said ? [said] : []), ...verbs].map((meant) => ({
+  const spoken = said === undefined ? [] : [said.words];
+  const meanings = said?.isSpoken ? [...spoken, ...verbs] : [...verbs, ...spoken];
+  const lines = meanings.map((meant) => ({
     words: meant,
     isSpelling: isHelp(isProgram(typed) ? rest.slice(1) : rest),
-    isOfTool: meant !== said,
+    isOfTool: meant !== said?.words,
     lead: `did you mean ${commandIn(meant, config)}?`,
   }));
   return new LineMistake(`expected a command, found ${quote(text)}`, lines, {
@@ -113,6 +115,8 @@ async function nearestLines(
   if (meant === undefined) {
     return isFlag ? withoutCommand(words, config) : linesWithoutCommand(text, rest);
   }
+  const isPair = isFile && isWeights(text) && isWeights(rest[0] ?? '');
+  if (isPair) return [{ words: ['convert-checkpoint', text, ...rest] }];
   const line = { words: [...meant, ...rest], lead: `did you mean ${meant.join(' ')}?` };
   const hasCard = rest.some((word) => /^--gpu(?:=|$)/.test(word) || isCard(word));
   if (!isFile || !hasCard) return [line];
@@ -145,7 +149,7 @@ function withoutCommand(words: readonly string[], config: Config): MeantLine[] {
 }
 
 /** The line that a sentence means. */
-const saidLine = (words: readonly string[]): Promise<string[] | undefined> =>
+const saidLine = (words: readonly string[]): Promise<SaidLine | undefined> =>
   sentenceLine(words, { isModel: isPresent, isCard: isHardwareName });
 
 /** The mistake of a line of ours, with the line that its words mean as a sentence as the last one. */
@@ -155,7 +159,8 @@ export async function withSentence(
 ): Promise<LineMistake> {
   const said = await saidLine(words);
   if (said === undefined) return mistake;
-  const lines = [...mistake.lines, { words: said, lead: `did you mean ${said[0]}?` }];
+  const lead = `did you mean ${said.words[0]}?`;
+  const lines = [...mistake.lines, { words: said.words, lead }];
   return new LineMistake(mistake.message, lines, mistake.advice);
 }
 
@@ -222,7 +227,8 @@ async function programStart(
 /** The error for a line that starts a script; undefined for one of our projects, which has an example of its own. */
 async function scriptStart(started: StartedScript, config: Config): Promise<UserError | undefined> {
   const { leftOut = [] } = started;
-  const [command = '', ...rest] = started.words;
+  const [command = '', ...written] = started.words;
+  const rest = written.map(modelOfConfig);
   const isCommand = config.findCommand(command) !== undefined;
   const values = rest.map((word) => word.replace(/^(?:--|\+{0,2}(?=[a-z]))[\w.-]+=/i, ''));
   const isNamed = await Promise.all(values.map(isPresent));
@@ -231,13 +237,20 @@ async function scriptStart(started: StartedScript, config: Config): Promise<User
   const inPath = verbLines(verbInPath(started), verb);
   const named = GENERIC.test(command) && inPath.length > 0 ? inPath : verbLines(command, verb);
   const verbs = named.length > 0 || isCommand ? named : inPath;
-  if (!isNamed.includes(true)) {
+  if (!isNamed.includes(true) && !values.some(isHubName)) {
+    const example = scriptLine(started.script);
     // Arguments of the user name another model than the example, and scripts of others have none.
     const [verb = isCommand ? command : undefined] = verbs[0] ?? [];
     const hasArgument = rest.length > 0 && !rest[0]?.startsWith('-');
-    return (hasArgument || isOfOthers(started.script)) && verb !== undefined
-      ? usageError(message, `name a config or a preset, as minimind ${verb} --help shows`)
-      : undefined;
+    if (example === undefined || hasArgument) {
+      return verb === undefined
+        ? undefined
+        : usageError(message, `name a config or a preset, as minimind ${verb} --help shows`);
+    }
+    if (rest.length === 0) return undefined;
+    const lead = `with your model in the place of ${example[1]}:`;
+    const line = { words: [...example, ...rest], isOfTool: true, leftOut, hasExample: true, lead };
+    return new LineMistake(message, [line], { otherwise: suggestion });
   }
   const lines = isCommand ? [[...started.words], ...verbs] : verbs;
   return new LineMistake(
@@ -251,6 +264,14 @@ async function scriptStart(started: StartedScript, config: Config): Promise<User
     { otherwise: suggestion },
   );
 }
+
+/** A config of nanoGPT as the name of its model: `config/train_gpt2.py`. */
+const modelOfConfig = (word: string): string =>
+  /^(?:.*\/)?(?:train|eval)_(gpt2\w*)\.py$/.exec(word)?.[1]?.replaceAll('_', '-') ?? word;
+
+/** Whether a word is the name of a model of the hub, and no path: `facebook/opt-1.3b`. */
+const isHubName = (word: string): boolean =>
+  /^[\w.-]+\/[\w.-]+$/.test(word) && !/\.[a-z]\w*$/i.test(word) && !/^\.|[/\\]$/.test(word);
 
 /** Names of scripts that say nothing: their folders do. */
 const GENERIC = /^(?:main|run|cli|entry|start|launch)$/;
@@ -328,6 +349,9 @@ async function commandOf(model: string): Promise<string> {
 
 /** Names of files, which have a folder or an ending; `fvcore.nn` is none. */
 const IS_PATH = /[/\\]|\.(?:ya?ml|json|toml|safetensors|gguf|ggml|pt|pth|bin|onnx|ckpt|index)$/i;
+
+/** Whether a word is a file with weights. */
+const isWeights = (word: string): boolean => /\.(?:safetensors|gguf|pt|pth|bin|ckpt)$/i.test(word);
 
 async function isModel(text: string): Promise<boolean> {
   if (IS_PATH.test(text) || fs.existsSync(text)) return true;

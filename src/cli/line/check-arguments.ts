@@ -8,6 +8,7 @@ import {
   asFlag,
   asFurtherValue,
   isSaying,
+  jointName,
   KINDS,
   memoryAdvice,
   type PlacedWord,
@@ -72,8 +73,14 @@ export function checkArguments(typed: TypedLine): void {
           // A line without it would answer another question.
           ...(isSaying(extra.word) ? [] : [{ ...typed.corrected(extra.at, []), isShorter: true }]),
         ],
-    memory ?? missingFile(typed) ?? typed.example,
+    memory ?? missingFile(typed) ?? modelAdvice(typed) ?? typed.example,
   );
+}
+
+/** Advice for a name in several words that several models have. */
+function modelAdvice(typed: TypedLine): string | undefined {
+  const joint = jointName(typed);
+  return joint === undefined ? undefined : typed.meanings.modelAdvice(joint);
 }
 
 /** Lines with a key of the config for a switch with a number: `--layers 4`. */

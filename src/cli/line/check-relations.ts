@@ -1,5 +1,4 @@
 /** Checks which flags of a line need each other, or exclude each other. */
-import { setting } from '../../base/text/setting.js';
 import { joined } from '../../base/text/words.js';
 import type { DeclaredFlag } from './flag-example.js';
 import type { MeantLine } from './line-mistake.js';
@@ -18,14 +17,6 @@ export function checkRelations(typed: TypedLine): void {
     const { name } = flag;
     const at = typed.given.get(name);
     if (at === undefined) continue;
-    if (isPlaceWithoutGpu(typed, flag)) {
-      const words = typed.words.slice(at, at + typed.lengthOf(flag, at)).join(' ');
-      const lines = leftOutOfTool(typed, flag, at).map((line) => ({
-        ...line,
-        leftOut: [`${words} requires ${setting('gpu')}`],
-      }));
-      if (lines.length > 0) throw typed.mistake(`--${name} requires hardware`, lines);
-    }
     const needed = flag.dependsOn?.find((each) => !typed.isSet(each));
     if (needed !== undefined) {
       throw typed.mistake(`--${name} requires --${needed}`, [
@@ -61,16 +52,6 @@ export function checkRelations(typed: TypedLine): void {
     }
   }
 }
-
-/** Flags that name hardware. */
-const HARDWARE = ['gpu', 'hardware', 'this-machine'];
-
-/** Flags that divide a model between GPUs and system memory. */
-const OF_PLACES = ['gpu-layers', 'cpu-experts', 'tensor-split'];
-
-/** Whether a flag divides a model, and the line names no hardware for it. */
-const isPlaceWithoutGpu = (typed: TypedLine, { name }: DeclaredFlag): boolean =>
-  OF_PLACES.includes(name) && !HARDWARE.some((each) => typed.isSet(each));
 
 /** The line of another tool without a flag that it has in another sense, which changes no answer here: `--threads`. */
 function leftOutOfTool(typed: TypedLine, { name, type }: DeclaredFlag, at: number): MeantLine[] {

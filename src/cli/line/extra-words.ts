@@ -155,22 +155,27 @@ export function asFurtherValue(typed: TypedLine, { word, at }: PlacedWord): Mean
 
 /** Lines in which a word beyond the arguments is the value of the flag that it was meant for. */
 export function asFlag(typed: TypedLine, { word, at }: PlacedWord): MeantLine[] {
-  const [first, second] = typed.arguments;
-  const joint = typed.arguments.map((each) => each.word).join('-');
-  // A name can be written in two words: llama-3.2 1b. Neither is a path or a file.
-  const isNamed =
-    typed.arguments.length === 2 &&
-    MODEL_ARGUMENTS.has(typed.firstArgument) &&
-    second?.at === (first?.at ?? 0) + 1 &&
-    !/[/\\]|\.(?!\d)/.test(joint);
-  const names = isNamed ? [joint, typed.meanings.hubReference(joint)] : [];
+  const [first] = typed.arguments;
+  const joint = jointName(typed);
+  const { hubReference, modelWithWords } = typed.meanings;
+  const names = joint === undefined ? [] : [joint, hubReference(joint), modelWithWords(joint)];
+  const start = first?.at ?? 0;
   const named: MeantLine[] = names
     .filter((each) => each !== undefined)
     .map((each) => ({
-      ...typed.lineOf(typed.words.toSpliced(at, 1).with(first?.at ?? 0, each)),
+      ...typed.lineOf(typed.words.toSpliced(start, typed.arguments.length, each)),
       models: [each],
     }));
   return [...named, ...asCounted(typed, word, at), ...asFlagOfCommand(typed, word, at)];
+}
+
+/** The arguments as the name of a model in several words, `llama-3.2 1b`; undefined where one is a path or a file. */
+export function jointName(typed: TypedLine): string | undefined {
+  const [first] = typed.arguments;
+  const joint = typed.arguments.map((each) => each.word).join('-');
+  const isRun = typed.arguments.every((each, index) => each.at === (first?.at ?? 0) + index);
+  const isName = MODEL_ARGUMENTS.has(typed.firstArgument) && !/[/\\]|\.(?!\d)/.test(joint);
+  return isRun && isName && typed.arguments.length <= MOST_OF_NAME ? joint : undefined;
 }
 
 /** The line with a number and what it counts as a flag: `8 users`, `32k context`. */

@@ -41,6 +41,10 @@ const IN_4_BITS =
 const OF_ADAPTERS =
   /(?:^| )--lora[-_](?:r|rank|dim|alpha|dropout|target|target[-_]modules)(?= |=|$)/i;
 
+/** Flags of a schedule, which only a plan has. */
+const OF_SCHEDULE =
+  /(?:^| )--?[\w.-]*(?:steps|epochs?|iters|dataset|data|learning[-_]rate|lr|warmup)(?:[-_][\w-]+)?(?= |=|$)/i;
+
 /** Words of a line about a training. */
 const OF_TRAINING =
   /^--(?:micro-batch|accumulation|optimizer|zero|recompute|global-batch|train-tokens|loss)\b|^--for=?training$|^training$/;
@@ -54,6 +58,9 @@ const OF_QUANTIZATION = /^(?:quant|load[-_]in|bits|q[-_]bits|w?bits)/i;
 
 /** A mixture of llama.cpp in words: the type, and its size. */
 const MIXTURE = /^(--dtype=)?(q\d_k)_[sml]$/i;
+
+/** A repository of the hub: `facebook/opt-1.3b`. */
+const HUB_NAME = /^[\w-]+\/[\w-]+(?:\.\d+[\w-]*)*$/;
 
 /** Values that turn a switch on, and those that turn it off. */
 export const TRUE = /^(?:true|yes|on|1)$/i;
@@ -118,12 +125,13 @@ function asQlora(typed: TypedLine): MeantLine | undefined {
 }
 
 /**
- * The line of `fit` for a plan with adapters or weights in 4 bits on a GPU: the memory of a plan is that of all weights
+ * The line of `fit` for a plan with adapters or weights in 4 bits, on a GPU or without a schedule: the memory of a plan is that of all weights
  * in training.
  */
 function asFitOfAdapters(typed: TypedLine): MeantLine | undefined {
-  if (typed.command.id !== 'train-plan' || valueGiven(typed, 'gpu') === undefined) return undefined;
+  if (typed.command.id !== 'train-plan') return undefined;
   const line = typed.words.join(' ');
+  if (valueGiven(typed, 'gpu') === undefined && OF_SCHEDULE.test(line)) return undefined;
   const isSwitched = OF_LORA.test(line);
   if (!isSwitched && !IN_4_BITS.test(line) && !OF_ADAPTERS.test(line)) return undefined;
   return {
@@ -272,8 +280,8 @@ function conditionalLines(reading: Reading, onlyFor: string | RegExp): MeantLine
   if (!isMeant || (isKey && value?.includes(','))) return [];
   if (name === '' || name === '<none>') return [withoutFlag(typed, given, name, length)];
   if (isOfAdapters(typed, meaning, given)) return [withoutFlag(typed, given, '', length)];
-  if (value !== undefined && name.startsWith('<')) {
-    return asArgument(typed, name.slice(1, -1), value, given.at, length);
+  if (name.startsWith('<') && (value !== undefined || !isKey)) {
+    return asArgument(typed, name.slice(1, -1), isKey ? value : found, given.at, length);
   }
   if (!Object.hasOwn(typed.command.flags, name)) return [];
   // A pattern without a value of its own is a kind of values.
@@ -307,7 +315,8 @@ function specialLines(reading: Reading): MeantLine[] | undefined {
     name === 'dp-attention' && typed.words.some((word) => OF_OTHER_TRAINING.test(word));
   if (isOfHub || isReplicas) return [withoutFlag(typed, given, '<none>', length)];
   // A checkpoint is a file; the name of a model is an argument.
-  if (name === 'checkpoint' && isNoFile && !/[/\\]|\.(?!\d)\w+$/.test(own)) return [];
+  const isName = own !== undefined && (!/[/\\]|\.(?!\d)\w+$/.test(own) || HUB_NAME.test(own));
+  if (name === 'checkpoint' && isNoFile && isName) return [];
   if (meaning.isPerSequence) return inTokens(typed, name, own, given.at, length);
   if (meaning.isOfStep) return perStep(typed, name, own, given.at, length);
   if (name.startsWith('<')) return asArgument(typed, name.slice(1, -1), own, given.at, length);
@@ -544,8 +553,12 @@ function asArgument(
     kind === 'out' && value !== undefined && Object.hasOwn(FORMAT_NAMES, value.toLowerCase());
   if (value === undefined || index < 0 || isFormat || typed.arguments[index]) return [];
   const rest = typed.words.toSpliced(at, length);
-  const words = index === 0 ? [value, ...rest] : [...rest, value];
-  return [{ ...typed.lineOf(words), models: kind === 'model' ? [value] : [] }];
+  // A repository whose sizes are not here is read from the hub.
+  const isOfHub = kind === 'model' && HUB_NAME.test(value) && !fs.existsSync(value);
+  return [value, ...(isOfHub ? [`hf:${value}`] : [])].map((word) => ({
+    ...typed.lineOf(index === 0 ? [word, ...rest] : [...rest, word]),
+    models: kind === 'model' ? [word] : [],
+  }));
 }
 
 /**

@@ -22,33 +22,80 @@ export interface Mended {
  */
 export async function withCheckedLine(mistake: LineMistake, check: LineCheck): Promise<Mended> {
   const further: UserError[] = [];
+  const refused = new Set<string>();
+  const mend = async (line: MeantLine): Promise<MendedLine | undefined> => {
+    const kept = line.isElsewhere ? [] : further;
+    const search: Search = { check, seen: new Set(), refused, further: kept, mended: [] };
+    const found = await checked(line, search);
+    return found && { line, found, mended: line.isElsewhere ? [] : search.mended };
+  };
   const whole = mistake.lines.filter(({ isShorter }) => !isShorter);
-  for (const isLast of [false, true]) {
-    for (const line of isLast ? mistake.lines : whole) {
-      const own = line.isElsewhere ? [] : further;
-      const search: Search = { check, seen: new Set(), further: own, mended: [] };
-      const mended = await checked(line, search);
-      if (mended === undefined) continue;
-      const { words, isSpelling, leftOut } = mended;
-      const { lead = '', ...found } = { ...line, words, leftOut };
-      const [flag] = /--[\w-]+/.exec(lead) ?? [];
-      const isLed =
-        flag === undefined || words.some((word) => word.startsWith(flag)) || !lead.endsWith('?');
-      const error = usageError(
-        [mistake, ...(line.isElsewhere ? [] : search.mended)]
-          .map(({ message }) => message)
-          .join('; '),
-        lineAdvice({ ...found, ...(isLed && { lead }) }, mistake.advice),
-      );
-      return isSpelling ? { error, spelled: words } : { error };
-    }
-  }
+  const best = (await bestLine(whole, mend)) ?? (await bestLine(mistake.lines, mend));
+  if (best !== undefined) return mendedAs(mistake, best);
   const [other] = further;
   if (other === undefined) {
     return { error: usageError(mistake.message, lineAdvice(undefined, mistake.advice)) };
   }
   const advice = await checkedAdvice(other, check);
   return { error: usageError(`${mistake.message}; ${messageOf(other)}`, advice) };
+}
+
+/** A line of a mistake, and how it was corrected. */
+interface MendedLine {
+  readonly line: MeantLine;
+  readonly found: Corrected;
+  /** Mistakes of values that were corrected in it. */
+  readonly mended: readonly UserError[];
+}
+
+/** What is said of a word that another command counts. */
+const COUNTED_BY = /is counted by minimind (\S+), not here$/;
+
+/**
+ * The first line that can be read; of lines of several commands, the one that leaves the least to the others. A GPU
+ * asks for memory, and not for a schedule.
+ */
+async function bestLine(
+  lines: readonly MeantLine[],
+  mend: (line: MeantLine) => Promise<MendedLine | undefined>,
+): Promise<MendedLine | undefined> {
+  const own = lines.filter(({ isElsewhere }) => !isElsewhere);
+  const commands = new Set(own.map(({ words }) => words[0]));
+  let best: (MendedLine & { readonly left: number }) | undefined;
+  for (const line of lines) {
+    const next = await mend(line);
+    if (next === undefined) continue;
+    const { words, leftOut } = next.found;
+    const left = leftOut.filter((each) => {
+      const owner = COUNTED_BY.exec(each)?.[1];
+      return owner !== undefined && owner !== words[0] && commands.has(owner);
+    }).length;
+    if (left === 0 || words.includes('--gpu')) return next;
+    if (best === undefined || left < best.left) best = { ...next, left };
+  }
+  return best;
+}
+
+/** The error with a corrected line, and the words of one that differs in spelling only. */
+function mendedAs(mistake: LineMistake, { line, found, mended }: MendedLine): Mended {
+  const { words, isSpelling, leftOut } = found;
+  const error = usageError(
+    [mistake, ...mended].map(({ message }) => message).join('; '),
+    lineAdvice(withOwnLead({ ...line, words, leftOut }), mistake.advice),
+  );
+  return isSpelling ? { error, spelled: words } : { error };
+}
+
+/** A line without a lead that names another flag or command than it has: further mistakes changed it. */
+function withOwnLead(line: MeantLine): MeantLine {
+  const { lead = '', words } = line;
+  const [flag] = /--[\w-]+/.exec(lead) ?? [];
+  const [, command] = /^did you mean ([a-z][a-z -]*)\?$/.exec(lead) ?? [];
+  const isLed =
+    (flag === undefined || words.some((word) => word.startsWith(flag)) || !lead.endsWith('?')) &&
+    (command === undefined || `${words.join(' ')} `.startsWith(`${command} `));
+  const { lead: _, ...rest } = line;
+  return isLed ? line : rest;
 }
 
 /** The message of an error, or the first of its problems: `IN is refused` does not say why. */
@@ -60,7 +107,8 @@ function messageOf({ message, problems: [first] }: UserError): string {
 async function checkedAdvice(error: UserError, check: LineCheck): Promise<string | undefined> {
   if (!(error instanceof LineMistake)) return error.suggestion ?? error.problems[0]?.suggestion;
   for (const line of error.lines) {
-    const found = await checked(line, { check, seen: new Set(), further: [], mended: [] });
+    const search = { check, seen: new Set<string>(), refused: new Set<string>() };
+    const found = await checked(line, { ...search, further: [], mended: [] });
     if (found) return lineAdvice({ ...line, ...found }, error.advice);
   }
   return lineAdvice(undefined, error.advice);
@@ -70,6 +118,8 @@ interface Search {
   readonly check: LineCheck;
   /** Lines on the way to this one, which lead back to it. */
   readonly seen: Set<string>;
+  /** Settings that the model does not have: no line with one of them can be read. */
+  readonly refused: Set<string>;
   /** Mistakes that have no correction. */
   readonly further: UserError[];
   /** Mistakes of values that are corrected in the line. */
@@ -93,6 +143,7 @@ type Corrected = Required<Pick<MeantLine, 'words' | 'isSpelling' | 'leftOut'>>;
 async function checked(line: MeantLine, search: Search): Promise<Corrected | undefined> {
   const key = JSON.stringify(line.words);
   if (search.seen.has(key) || search.seen.size > MOST_MISTAKES) return undefined;
+  if (line.words.some((word) => search.refused.has(word))) return undefined;
   search.seen.add(key);
   try {
     await search.check(line);
@@ -107,6 +158,8 @@ async function checked(line: MeantLine, search: Search): Promise<Corrected | und
       const mended = next && { ...line, words: next.words, isSpelling: false };
       const found = mended && (await checked(mended, search));
       (found === undefined ? search.further : search.mended).push(error);
+      if (found === undefined)
+        for (const word of unknownSettings(error, line)) search.refused.add(word);
       return found;
     }
     // Its own correction leaves something out, which its message says.
@@ -132,6 +185,14 @@ async function checked(line: MeantLine, search: Search): Promise<Corrected | und
     }
     return undefined;
   }
+}
+
+/** The settings of a line with a key that the model does not have. */
+function unknownSettings({ problems }: UserError, { words }: MeantLine): string[] {
+  const keys = problems.flatMap(({ file, message }) =>
+    file === '--set' ? (/^unknown key "([^"]+)"$/.exec(message)?.slice(1) ?? []) : [],
+  );
+  return words.filter((word) => keys.some((key) => word.startsWith(`model.${key}=`)));
 }
 
 /** Whether two lines differ in a key of the config, of which one has all the words of the other. */

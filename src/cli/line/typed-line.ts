@@ -19,6 +19,8 @@ export type Meanings = Pick<
   | 'hubReference'
   | 'isSpelling'
   | 'keysNamed'
+  | 'modelAdvice'
+  | 'modelWithWords'
   | 'otherNames'
   | 'pairsIn'
   | 'valueAdvice'
@@ -113,7 +115,8 @@ export class TypedLine {
   /** Whether no word, or a flag, is at this position. */
   isValueMissing(at: number): boolean {
     const word = this.words[at];
-    return word === undefined || this.isFlag(word);
+    // A flag of another tool is no value either.
+    return word === undefined || this.isFlag(word) || /^--?[a-z]/i.test(word);
   }
 
   /** Whether the word after a flag without a counterpart is its value: a number, or no argument that is missing. */

@@ -1,7 +1,8 @@
 /** A conversion request, and the destination of its output. */
 import path from 'node:path';
-import { type Problem, usageError } from '../../base/errors.js';
+import { type Problem, type UserError, usageError } from '../../base/errors.js';
 import { ownConfigNames } from '../../base/files/config-names.js';
+import { isFolder } from '../../base/files/file-system.js';
 import { firstOverlapping } from '../../base/files/input-registry.js';
 import type { ProgressDisplay } from '../../base/progress-display.js';
 import type { EncodableDtype } from '../../base/tensor/encode.js';
@@ -11,6 +12,7 @@ import { type SettingName, setting } from '../../base/text/setting.js';
 import type { Checkpoint } from '../../checkpoint/checkpoint.js';
 import { type Container, containerOf } from '../../checkpoint/formats.js';
 import type { MixtureName } from '../../checkpoint/gguf/mixtures.js';
+import { quote } from '../../config/quote.js';
 import type { DeviceChoice, EngineChoice } from '../../engine/select/devices.js';
 import type { Extension, LayoutName, Merge, NamingScheme, Tie } from './conversion-choices.js';
 
@@ -221,6 +223,22 @@ export function outputTarget(name: string, container: Container | undefined): Ch
   return { path: name, container: chosen, kind };
 }
 
+/** The error for an output that is an input, or in its folder. */
+function overlap(input: string, output: string): UserError {
+  const isInside = isFolder(input) && path.resolve(input) !== path.resolve(output);
+  if (!isInside) {
+    return usageError(
+      `${output} would replace the input ${input}`,
+      'choose another output: the input is never changed',
+    );
+  }
+  const beside = path.join(input, '..', path.basename(output));
+  return usageError(
+    `expected an output outside the input ${input}, found ${quote(output)}`,
+    `did you mean ${quote(beside)}?`,
+  );
+}
+
 /**
  * Rejects outputs that would overwrite inputs. The report may not overwrite the output either, or a file in its folder.
  * @param read Paths of the configs that are read. @param report Undefined when it is printed.
@@ -233,12 +251,7 @@ export function refuseOverlap(
 ): void {
   const inputs = [input, ...files.map((file) => file.path), ...read];
   const inPlace = firstOverlapping(inputs, output.path);
-  if (inPlace !== undefined) {
-    throw usageError(
-      `${output.path} would replace the input ${inPlace}`,
-      'choose another output: the input is never changed',
-    );
-  }
+  if (inPlace !== undefined) throw overlap(inPlace, output.path);
   const taken =
     report === undefined
       ? undefined

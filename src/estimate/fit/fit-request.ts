@@ -9,7 +9,7 @@ import { refuseCacheWidths } from '../../model/budget/cache-widths.js';
 import { resolveSetting } from '../../model/budget/profile-model.js';
 import { withGpus } from '../hardware/cluster-named.js';
 import type { Cluster } from '../hardware/gpu.js';
-import { withMemoryShare } from '../hardware/gpu.js';
+import { USUAL_GPU, withMemoryShare } from '../hardware/gpu.js';
 import { type SystemMemory, systemMemory } from '../hardware/system-memory.js';
 import { COMMON_HARDWARE } from './common-hardware.js';
 import {
@@ -319,13 +319,20 @@ const OF_HARDWARE = [
   ...['chunkedPrefill', 'batching', 'prefixCache', 'draft', 'check', 'explain', 'emit'],
 ] as SettingName[];
 
+/** A card with less memory than many models, whose layers or experts are then elsewhere. */
+const SMALL_GPU = 'rtx-4090';
+
 /** @throws UserError when a setting applies only to named hardware. */
 export function refuseWithoutHardware(settings: Readonly<Record<string, unknown>>): void {
   const name = OF_HARDWARE.find((each) => settings[each] !== undefined && settings[each] !== false);
   if (name === undefined) return;
+  const cards = settings.tensorSplit;
+  const count = Array.isArray(cards) ? `${cards.length}x` : '';
+  const isPlaced = (PLACES_OPTIONS as readonly string[]).includes(name);
+  const gpu = `${count}${isPlaced ? SMALL_GPU : USUAL_GPU}`;
   throw usageError(
     `${setting(name)} requires hardware`,
-    `name a GPU, as in ${setting('gpu', 'h100-80gb')}, or measure this machine with ${setting('thisMachine')}`,
+    `add ${setting('gpu', gpu)}, or your own GPU; ${setting('thisMachine')} measures this machine`,
   );
 }
 

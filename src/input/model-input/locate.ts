@@ -31,6 +31,7 @@ import {
 } from '../published/published-file.js';
 import {
   hubRepository,
+  modelsWithWords,
   publishedModelNamed,
   publishedSizes,
   withoutType,
@@ -317,6 +318,13 @@ export function presetAdvice(name: string): string {
     const shown = own.length > MOST_LISTED ? [`${own[0]}, …`] : own;
     const all = commandText('list', [String(family)]);
     return `${family} is a family: write one of its presets, ${[...shown, hub].filter(Boolean).join(', ')}; ${all} shows them`;
+  }
+  const alike = name.includes('/') ? [] : modelsWithWords(name);
+  if (alike.length === 1 && repository === undefined) return `did you mean ${alike[0]}?`;
+  if (alike.length > 0 && repository === undefined) {
+    const shown = alike.slice(0, MOST_LISTED).join(', ');
+    const all = alike.length > MOST_LISTED ? `; ${commandText('list', [name])} shows all` : '';
+    return `write one of ${shown}${all}`;
   }
   const close = nearestPreset(name);
   if (close !== undefined) return `did you mean ${close}?`;

@@ -138,6 +138,28 @@ export function publishedSizes(text: string): readonly string[] {
   return key === '' ? [] : (nameIndex().unsized.get(key) ?? []).map(({ preset }) => preset);
 }
 
+/** Words and numbers of a name: `qwen2.5-coder:32b` has qwen, 2.5, coder, 32b. */
+const partsOfName = (name: string): string[] =>
+  name.toLowerCase().match(/\d+(?:\.\d+)?[bmkt](?![a-z])|\d+(?:\.\d+)?|[a-z]+/g) ?? [];
+
+/** The first number of a name: its generation. */
+const generationIn = (name: string): number =>
+  Number(partsOfName(name).find((part) => /^[\d.]+$/.test(part)) ?? 0);
+
+/**
+ * Names of published models that have all words and numbers of a text, those with the fewest others and the latest
+ * generation first: `llama-70b` is in llama-3.3-70b and llama-2-70b.
+ */
+export function modelsWithWords(text: string): readonly string[] {
+  const wanted = partsOfName(text);
+  if (wanted.length === 0 || !/^[a-z]/.test(wanted[0] ?? '')) return [];
+  return publishedModels()
+    .map(({ name }) => ({ name, parts: partsOfName(name) }))
+    .filter(({ parts }) => wanted.every((part) => parts.includes(part)))
+    .sort((a, b) => a.parts.length - b.parts.length || generationIn(b.name) - generationIn(a.name))
+    .map(({ name }) => name);
+}
+
 /** A number of parameters as in the names of models: `0.5B`, `30b-a3b`. */
 const SIZE = /^(\d+(?:\.\d+)?)([mbt])(?:-a[\d.]+b)?$/i;
 const UNITS: Readonly<Record<string, number>> = { m: 1e6, b: 1e9, t: 1e12 };

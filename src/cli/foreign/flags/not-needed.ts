@@ -93,7 +93,7 @@ export const NOT_NEEDED: readonly FlagRow[] = [
   ],
   [
     '',
-    'hostfile=,include=,exclude=,overlap-comm,contiguous-gradients,reduce-bucket-size=,allgather-bucket-size=,reduce-scatter,round-robin-gradients,stage3-prefetch-bucket-size=,stage3-param-persistence-threshold=,stage3-max-live-parameters=,stage3-gather-16bit-weights-on-model-save,stage3-gather-fp16-weights-on-model-save,steps-per-print=,wall-clock-breakdown,tag=',
+    'hostfile=,include=,exclude=,overlap-comm,contiguous-gradients,reduce-bucket-size=,allgather-bucket-size=,reduce-scatter,round-robin-gradients,stage3-prefetch-bucket-size=,stage3-param-persistence-threshold=,stage3-max-live-parameters=,stage3-gather-16bit-weights-on-model-save,stage3-gather-fp16-weights-on-model-save,deepspeed=~^(?!.*\\.json$),steps-per-print=,wall-clock-breakdown,tag=',
     ['deepspeed'],
   ],
   [
@@ -140,7 +140,7 @@ export const NOT_NEEDED: readonly FlagRow[] = [
   ],
   [
     '',
-    'eval-only,always-save-checkpoint,init-from=,wandb-log,wandb-project=,wandb-run-name=,beta1=,beta2=,grad-clip=,' +
+    'eval-only,always-save-checkpoint,init-from=~^(?:scratch|resume)$,wandb-log,wandb-project=,wandb-run-name=,beta1=,beta2=,grad-clip=,' +
       'decay-lr,out-dir=,compile,log-interval=,eval-interval=,eval-iters=,backend=,device=',
     ['nanogpt'],
   ],
@@ -157,7 +157,7 @@ export const NOT_NEEDED: readonly FlagRow[] = [
   ],
   [
     '',
-    'use-wandb,num-workers=,save-dir=,save-weight=,from-weight=,from-resume=,use-moe,use-compile,wandb,local-dir=,repo-type=',
+    'use-wandb,num-workers=,save-dir=,save-weight=,from-weight=,from-resume=,use-compile,wandb,local-dir=,repo-type=',
     ['minimind', 'hub'],
   ],
 ];

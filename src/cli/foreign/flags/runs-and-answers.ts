@@ -37,6 +37,7 @@ export const RUNS_AND_ANSWERS: readonly FlagRow[] = [
     ['transformers', 'lmstudio', 'speech'],
   ],
   ['quiet', 'silent,s,disable-tqdm,log-disable', ['transformers', 'llama.cpp', 'speech']],
+  ['details@fit', 'verbose,v,debug', ['llama.cpp', 'ollama']],
   ['explain', 'verbose,why,v,debug', ['llama.cpp', 'speech']],
   ['details', 'verbose,detail,long,all,full,v,l,debug', ['ollama', 'llama.cpp', 'speech']],
   ['vocab', 'vocab-size,vocabulary,vocabulary-size,padded-vocab-size', ['litgpt', 'speech']],
