@@ -261,16 +261,20 @@ let isTerminalGoing = false;
 function leaveLostTerminal(): void {
   const terminals = [0, 1, 2].filter((stream) => isatty(stream));
   process.on('exit', () => {
-    for (const stream of terminals.filter((each) => isTerminalGoing || !isatty(each))) {
-      try {
-        // A chat reads keys, and a terminal that stays, as after kill -HUP, is restored.
-        if (stream === 0 && process.stdin.isRaw) process.stdin.setRawMode(false);
-        fs.closeSync(stream);
-      } catch {
-        // It is closed already.
-      }
-    }
+    const lost = terminals.filter((each) => isTerminalGoing || !isatty(each));
+    // A chat reads keys, and a terminal that stays, as after kill -HUP, is restored.
+    if (lost.includes(0)) tried(() => process.stdin.isRaw && process.stdin.setRawMode(false));
+    for (const stream of lost) tried(() => fs.closeSync(stream));
   });
+}
+
+/** Does what fails for a terminal that is gone already. */
+function tried(step: () => unknown): void {
+  try {
+    step();
+  } catch {
+    // Nothing is left to restore or close.
+  }
 }
 
 /** Ends at once on a signal. Exit handlers remove incomplete files. */

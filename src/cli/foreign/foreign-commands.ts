@@ -41,7 +41,7 @@ export const VERBS: readonly VerbRow[] = [
   [
     ['convert-checkpoint'],
     'mlx-lm convert,convert-hf-to-gguf,to-gguf,shard,split,gguf-split,zero-to-fp32,consolidate,merge-weights,' +
-      'merge-sharded-fsdp-weights,convert-srte,compress,convert-llama-weights-to-hf,dcp-to-torch,convert-to-litgpt,' +
+      'merge-sharded-fsdp-weights,convert-srte,compress,convert-llama-weights-to-hf,dcp-to-torch,format-utils dcp-to-torch,convert-to-litgpt,' +
       'convert-from-litgpt,convert-pretrained-checkpoint,lite auto-awq,lite auto-gptq,swift export,mlx-lm awq,mlx-lm gptq,mlx-lm dwq,mlx-lm dynamic-quant,lite smooth-quant,convert-lit-checkpoint,ct2-transformers-converter,convert-gguf,cast,recast,' +
       'convert-to-safetensors,to-safetensors,convert-weight,upgrade,migrate',
     [
@@ -140,7 +140,7 @@ export const VERBS: readonly VerbRow[] = [
   [['init $1 --save $2'], 'tune cp', ['torchtune']],
   [['init $1 --save -'], 'tune cat', ['torchtune']],
   [['?size plan --max-params $1', 'init'], 'new,create', ['ollama', 'speech']],
-  [['init'], 'config,template,scaffold', ['speech']],
+  [['init'], 'template,scaffold', ['speech']],
   [
     ['list'],
     'models,presets,ls,models ls,model ls,models list,model list',

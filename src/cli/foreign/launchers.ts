@@ -306,7 +306,7 @@ const recipeCommand = (recipe: string): string =>
   ownValue(RECIPES, recipe) ?? (/^(?:qat_)?lora_/.test(recipe) ? 'finetune-lora' : 'train');
 
 /** A config of a recipe as the name of its model: `llama3_1/8B_lora_single_device` is `llama3.1-8B`. */
-const withRecipeModel = (word: string): string => {
+export const withRecipeModel = (word: string): string => {
   const [, series, size] = /^([a-z]+\d?(?:_\d+)?)\/(\d+(?:\.\d+)?B|mini)_\w+$/i.exec(word) ?? [];
   return series === undefined || fs.existsSync(word) ? word : `${series.replace('_', '.')}-${size}`;
 };

@@ -16,6 +16,7 @@ import {
   WITHOUT_COMMAND,
 } from './foreign-commands.js';
 import { FLAGS } from './foreign-flags.js';
+import { withRecipeModel } from './launchers.js';
 import { LATE_COMMANDS, PROGRAM_FLAGS, PROGRAMS, programInFile } from './programs.js';
 import { foldedName } from './spellings.js';
 
@@ -110,7 +111,7 @@ export function commandAdvice(word: string, rest: readonly string[]): string | u
   if (OF_A_STORE.has(command) || (isOfProgram && OF_A_PROGRAM_STORE.has(command)))
     return 'minimind has no store of models: it reads files, folders and hf:ORG/NAME';
   const isClone = command === 'git' && words[0] === 'clone';
-  const lines = linesOf(isOfProgram ? `${verbOf(word)} ${command}` : command);
+  const lines = [command, `${verbOf(word)} ${command}`].flatMap(linesOf);
   const isMerge = lines.some((line) => line.includes('--merge-lora'));
   if (isMerge || (command.startsWith('merge') && command !== 'merge-weights')) {
     return 'write it as in minimind convert-checkpoint MODEL OUT --merge-lora DIR';
@@ -433,9 +434,9 @@ export function verbLines(word: string, verb: VerbWords): string[][] {
   if (first === 'ollama' && next === 'create' && commandAdvice(word, verb.words)) return [];
   const isOfProgram = isProgram([word, ...verb.words]);
   // Programs have `--` before the flags of a launcher.
-  const own = (
-    isOfProgram ? verb.words.slice(1).filter((each) => each !== '--') : verb.words
-  ).flatMap(hubWords);
+  const own = (isOfProgram ? verb.words.slice(1).filter((each) => each !== '--') : verb.words)
+    .flatMap(hubWords)
+    .map((each) => (first === 'tune' ? withRecipeModel(each) : each));
   const rest = withProgramFlags(first, own, verb);
   if (!isOfProgram && isVerb(`${word} ${next}`)) {
     return filledLines(`${first} ${verbOf(next)}`, { ...rest, words: rest.words.slice(1) });

@@ -114,6 +114,8 @@ export const PROGRAM_FLAGS: Readonly<Record<string, Readonly<Record<string, Prog
     '-b': { name: '--batch' },
     // A training and not a test of it.
     '--train': { name: '--mlx.train' },
+    // ml-explore/mlx-lm mlx_lm/generate.py.
+    '-m': { name: '--max-tokens', only: /^\d+$/ },
   },
   // The share of a model on the GPU.
   lms: { '--gpu': { name: '--gpu-offload', only: /^(?:max|auto|off|[01](?:\.\d+)?)$/ } },

@@ -82,7 +82,11 @@ function verbMistake(
   config: Config,
 ): LineMistake | undefined {
   const verbs = verbLines(text, verbWords(rest, config));
-  const advice = commandAdvice(text, rest) ?? memoryInSentence(words) ?? modelsInSentence(words);
+  const advice =
+    commandAdvice(text, rest) ??
+    memoryInSentence(words) ??
+    modelsInSentence(words) ??
+    missingFile(words);
   if (verbs.length === 0 && said === undefined && advice === undefined) return undefined;
   const spoken = said === undefined ? [] : [said.words];
   const meanings = said?.isSpoken ? [...spoken, ...verbs] : [...verbs, ...spoken];
@@ -95,6 +99,12 @@ function verbMistake(
   return new LineMistake(`expected a command, found ${quote(text)}`, lines, {
     otherwise: advice ?? 'minimind --help lists the commands',
   });
+}
+
+/** Advice for a model in a file that is not there, of which no line can be checked. */
+function missingFile(words: readonly string[]): string | undefined {
+  const missing = words.find((word) => IS_MODEL_FILE.test(word) && !fs.existsSync(word));
+  return missing === undefined ? undefined : `there is no file ${quote(missing)}`;
 }
 
 /** Lines for a typing mistake, a model, flags, a size or a card in the place of a command. */
@@ -233,6 +243,8 @@ async function scriptStart(started: StartedScript, config: Config): Promise<User
   const values = rest.map((word) => word.replace(/^(?:--|\+{0,2}(?=[a-z]))[\w.-]+=/i, ''));
   const isNamed = await Promise.all(values.map(isPresent));
   const { message, suggestion } = scriptError('a command', started.script);
+  const advice = commandAdvice(command, rest);
+  if (advice !== undefined) return usageError(message, advice);
   const verb = verbWords(rest, config);
   const inPath = verbLines(verbInPath(started), verb);
   const named = GENERIC.test(command) && inPath.length > 0 ? inPath : verbLines(command, verb);
@@ -248,6 +260,9 @@ async function scriptStart(started: StartedScript, config: Config): Promise<User
         : usageError(message, `name a config or a preset, as minimind ${verb} --help shows`);
     }
     if (rest.length === 0) return undefined;
+    const at = rest.findIndex((word) => /^--config(?:[-_]file)?$/.test(word));
+    const missing = at < 0 ? undefined : missingFile(rest.slice(at + 1, at + 2));
+    if (missing !== undefined) return usageError(message, missing);
     const lead = `with your model in the place of ${example[1]}:`;
     const line = { words: [...example, ...rest], isOfTool: true, leftOut, hasExample: true, lead };
     return new LineMistake(message, [line], { otherwise: suggestion });
@@ -346,6 +361,9 @@ async function commandOf(model: string): Promise<string> {
       : place.config !== place.path;
   return hasConfig ? 'profile' : 'inspect';
 }
+
+/** Names of files with a model or a training. */
+const IS_MODEL_FILE = /\.(?:ya?ml|json|toml|safetensors|gguf|pt|pth)$/i;
 
 /** Names of files, which have a folder or an ending; `fvcore.nn` is none. */
 const IS_PATH = /[/\\]|\.(?:ya?ml|json|toml|safetensors|gguf|ggml|pt|pth|bin|onnx|ckpt|index)$/i;

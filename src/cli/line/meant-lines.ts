@@ -411,7 +411,10 @@ export function withoutFlag(
       id !== typed.command.id &&
       [id, typed.command.id].every((each) => each === 'fit' || each === 'train-plan') &&
       [{ name, isOfStep: false }, ...typed.meanings.flagMeanings(name, id)].some(
-        (each) => Object.hasOwn(flags, each.name) && !each.isOfStep,
+        (each) =>
+          Object.hasOwn(flags, each.name) &&
+          !Object.hasOwn(typed.command.flags, each.name) &&
+          !each.isOfStep,
       ),
   );
   const without = owner

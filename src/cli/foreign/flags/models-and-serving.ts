@@ -11,6 +11,8 @@ export const MODELS_AND_SERVING: readonly FlagRow[] = [
   ['<none>@fit|evaluate', 'b,n-batch,ub=,ubatch-size=,blasbatchsize=', ['llama.cpp', 'koboldcpp']],
   ['<none>@fit', 'block-size=1,block-size=8,block-size=16,block-size=32,block-size=64', ['vllm']],
   ['<none>@fit', 'num-gpu=~^(?:-1|\\d\\d+)$', ['ollama']],
+  // The context of the model itself, and no tokens to write.
+  ['<none>', 'c=0,ctx-size=0,n=0,n-gen=0,p=0,n-prompt=0', ['llama.cpp']],
   ['gpu-layers', 'ngl,n-gpu-layers,gpulayers,num-gpu', ['llama.cpp', 'koboldcpp', 'ollama']],
   ['cpu-experts', 'n-cpu-moe,ncmoe', ['llama.cpp']],
   ['tensor-split', 'ts', ['llama.cpp']],
