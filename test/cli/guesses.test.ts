@@ -14,6 +14,7 @@ import { MIXED_GUESSES } from './program-guesses/mixed.js';
 import { SERVING_GUESSES } from './program-guesses/serving.js';
 import { SPEECH_GUESSES } from './program-guesses/speech.js';
 import { TRAINING_GUESSES } from './program-guesses/training.js';
+import { CARDLESS_GUESSES } from './program-guesses/without-cards.js';
 import { SENTENCE_GUESSES } from './sentence-guesses.js';
 import { TOOL_GUESSES } from './tool-guesses.js';
 import { userFolder, wordsOf } from './user-folder.js';
@@ -99,6 +100,7 @@ describe('a first guess', () => {
     ...FURTHER_GUESSES,
     ...MIXED_GUESSES,
     ...FRESH_GUESSES,
+    ...CARDLESS_GUESSES,
   ];
 
   it.each([...GUESSES, ...TOOL_GUESSES, ...HABIT_GUESSES, ...SENTENCE_GUESSES, ...PROGRAM_GUESSES])(

@@ -647,7 +647,7 @@ const CARDS: readonly Guess[] = [
   ['fit my.yaml --gpu "M2 Pro"', AS_IT_IS],
   ['fit my.yaml --gpu "laptop 4060"', says('RTX 4060 Laptop')],
   ['fit my.yaml --gpu 4060', says('rtx-4060-ti-16gb')],
-  ['fit my.yaml --gpu "GTX 1080 Ti"', { says: ['--hardware'], never: ['2080'] }],
+  ['fit my.yaml --gpu "GTX 980 Ti"', { says: ['--hardware'], never: ['1080', '2080'] }],
   [
     'fit my.yaml --gpus h100:8',
     is('fit my.yaml --gpu h100:8', 'fit my.yaml --gpu 8xh100', 'fit my.yaml --gpu h100 --gpus 8'),

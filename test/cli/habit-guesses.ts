@@ -381,10 +381,7 @@ const LINES: readonly (readonly [tool: string, line: string, right: Right])[] = 
   [
     'torchtune',
     'tune run lora_finetune_single_device --config my.yaml epochs=1 --data-tokens 1M',
-    is(
-      'train-plan my.yaml --epochs 1 --data-tokens 1M',
-      'fit --for lora my.yaml --rank 8 --precision bf16-true',
-    ),
+    is('train-plan my.yaml --epochs 1 --data-tokens 1M'),
   ],
   [
     'torchtune',
@@ -407,7 +404,10 @@ const LINES: readonly (readonly [tool: string, line: string, right: Right])[] = 
   [
     'litgpt',
     'litgpt finetune_lora my.yaml --lora_r 8 --train.epochs 1 --data-tokens 1M --precision bf16-true',
-    is('train-plan my.yaml --epochs 1 --data-tokens 1M'),
+    is(
+      'train-plan my.yaml --epochs 1 --data-tokens 1M',
+      'fit --for lora my.yaml --rank 8 --precision bf16-true',
+    ),
   ],
   [
     'litgpt',

@@ -77,6 +77,24 @@ const CHOICES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     ...{ onnx: 'onnx:cpu', cpu: 'onnx:cpu', tfjs: 'tfjs:cpu', wasm: 'tfjs:wasm' },
     ...{ kvcache: 'cache', speed: 'timing', time: 'timing', causal: 'causality' },
   },
+  runtime: {
+    ollama: 'llama.cpp',
+    lmstudio: 'llama.cpp',
+    koboldcpp: 'llama.cpp',
+    llamaserver: 'llama.cpp',
+    trtllm: 'tensorrt-llm',
+    trt: 'tensorrt-llm',
+    hf: 'transformers',
+    huggingface: 'transformers',
+  },
+  emit: {
+    llamacpp: 'llama-server',
+    ollama: 'llama-server',
+    lmstudio: 'llama-server',
+    koboldcpp: 'llama-server',
+    fsdp: 'accelerate',
+    ds: 'deepspeed',
+  },
   family: { gemma3: 'gemma3_text', gptneox: 'gpt_neox', pythia: 'gpt_neox' },
 };
 

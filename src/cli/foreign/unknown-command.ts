@@ -82,11 +82,7 @@ function verbMistake(
   config: Config,
 ): LineMistake | undefined {
   const verbs = verbLines(text, verbWords(rest, config));
-  const advice =
-    commandAdvice(text, rest) ??
-    memoryInSentence(words) ??
-    modelsInSentence(words) ??
-    missingFile(words);
+  const advice = commandAdvice(text, rest) ?? memoryInSentence(words) ?? modelsInSentence(words);
   if (verbs.length === 0 && said === undefined && advice === undefined) return undefined;
   const spoken = said === undefined ? [] : [said.words];
   const meanings = said?.isSpoken ? [...spoken, ...verbs] : [...verbs, ...spoken];
@@ -97,7 +93,7 @@ function verbMistake(
     lead: `did you mean ${commandIn(meant, config)}?`,
   }));
   return new LineMistake(`expected a command, found ${quote(text)}`, lines, {
-    otherwise: advice ?? 'minimind --help lists the commands',
+    otherwise: advice ?? missingFile(words) ?? 'minimind --help lists the commands',
   });
 }
 
@@ -168,7 +164,7 @@ export async function withSentence(
   words: readonly string[],
 ): Promise<LineMistake> {
   const said = await saidLine(words);
-  if (said === undefined) return mistake;
+  if (said === undefined || said.words.join(' ') === words.join(' ')) return mistake;
   const lead = `did you mean ${said.words[0]}?`;
   const lines = [...mistake.lines, { words: said.words, lead }];
   return new LineMistake(mistake.message, lines, mistake.advice);

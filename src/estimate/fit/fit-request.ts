@@ -328,8 +328,9 @@ export function refuseWithoutHardware(settings: Readonly<Record<string, unknown>
   if (name === undefined) return;
   const cards = settings.tensorSplit;
   const count = Array.isArray(cards) ? `${cards.length}x` : '';
+  const isSystem = name === 'cpu' || name === 'ramBytes' || name === 'ramSpeed';
   const isPlaced = (PLACES_OPTIONS as readonly string[]).includes(name);
-  const gpu = `${count}${isPlaced ? SMALL_GPU : USUAL_GPU}`;
+  const gpu = isSystem ? 'none' : `${count}${isPlaced ? SMALL_GPU : USUAL_GPU}`;
   throw usageError(
     `${setting(name)} requires hardware`,
     `add ${setting('gpu', gpu)}, or your own GPU; ${setting('thisMachine')} measures this machine`,

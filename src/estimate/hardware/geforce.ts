@@ -49,6 +49,26 @@ const boostedAda = (model: string, cores: number, boost: number, year: number) =
   source: `NVIDIA GeForce ${model} specifications (${year}): ${cores} cores × 2 × ${boost} GHz; ${RATIOS_OF_ADA}`,
 });
 
+/** Pascal cards. Products of f16 run at a 64th of float32; those of int8 at four times float32, as on the Tesla P40. */
+const PASCAL: readonly (readonly [string, string, number, number, number])[] = [
+  ['gtx-1050-ti', 'GTX 1050 Ti', 4, 112.1, 2.14],
+  ['gtx-1060-6gb', 'GTX 1060 6 GB', 6, 192.2, 4.38],
+  ['gtx-1070', 'GTX 1070', 8, 256.3, 6.46],
+  ['gtx-1070-ti', 'GTX 1070 Ti', 8, 256.3, 8.19],
+  ['gtx-1080', 'GTX 1080', 8, 320.3, 8.87],
+  ['gtx-1080-ti', 'GTX 1080 Ti', 11, 484.4, 11.34],
+];
+
+/** Turing cards without tensor cores, whose products of f16 run at twice float32. */
+const TURING_WITHOUT_TENSOR_CORES: readonly (readonly [string, string, number, number, number])[] =
+  [
+    ['gtx-1650', 'GTX 1650', 4, 128.1, 2.98],
+    ['gtx-1650-super', 'GTX 1650 Super', 4, 192, 4.42],
+    ['gtx-1660', 'GTX 1660', 6, 192.1, 5.03],
+    ['gtx-1660-super', 'GTX 1660 Super', 6, 336, 5.03],
+    ['gtx-1660-ti', 'GTX 1660 Ti', 6, 288, 5.44],
+  ];
+
 const TURING_PAPER = 'NVIDIA Turing architecture whitepaper (2018)';
 
 /** Name, model, GB, GB/s, peak of float32 in TFLOP/s. */
@@ -64,6 +84,18 @@ const TURING: readonly (readonly [string, string, number, number, number])[] = [
 ];
 
 export const GEFORCE: readonly Gpu[] = [
+  ...PASCAL.map(([name, model, gigabytes, bandwidth, f32]) =>
+    geforce(name, model, 'sm61', gigabytes, bandwidth, {
+      peaks: { f32, int8: 4 * f32 },
+      source: `${TECHPOWERUP}; int8: the ratio of the Tesla P40, of the same architecture`,
+    }),
+  ),
+  ...TURING_WITHOUT_TENSOR_CORES.map(([name, model, gigabytes, bandwidth, f32]) =>
+    geforce(name, model, 'sm75', gigabytes, bandwidth, {
+      peaks: { f32, f16: 2 * f32 },
+      source: TECHPOWERUP,
+    }),
+  ),
   ...TURING.map(([name, model, gigabytes, bandwidth, f32]) =>
     geforce(name, model, 'sm75', gigabytes, bandwidth, {
       peaks: turing(f32),

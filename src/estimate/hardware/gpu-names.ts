@@ -17,13 +17,16 @@ const COUNT_AFTER =
 /** `2 4090`, `8 h100`; `24 GB` is a memory. */
 const COUNT_APART = /^\s*(\d{1,3})\s+((?!g?i?b\b)[a-z].*|\d{4}\b.*)$/i;
 
+/** `dual 3090`. */
+const DUAL = /^\s*(?:dual|two|twin)\s+/i;
+
 /** Words before the name of a GPU that say where it is. */
 const PLACE =
   /^\s*(?:google\s+)?(?:colab|kaggle|runpod|lambda|vast(?:\.ai)?|aws|gcp|azure|paperspace|modal)(?:\s+(?:pro|free|plus))?\s+/i;
 
 /** A name and its count. */
 export function splitCount(text: string): { readonly name: string; readonly count?: number } {
-  const own = text.replace(PLACE, '');
+  const own = text.replace(PLACE, '').replace(DUAL, '2x ');
   const [, before, name] = COUNT_BEFORE.exec(own) ?? COUNT_APART.exec(own) ?? [];
   if (before !== undefined && name !== undefined) return { name, count: Number(before) };
   const after = COUNT_AFTER.exec(own);
@@ -42,7 +45,7 @@ interface NameMatch<Entry> {
 }
 
 /** Words that most names leave out; they make no difference between two entries. */
-const SERIES: ReadonlySet<string> = new Set(['rtx', 'rx', 'arc', 'radeon', 'ryzen', 'tpu']);
+const SERIES: ReadonlySet<string> = new Set(['rtx', 'gtx', 'rx', 'arc', 'radeon', 'ryzen', 'tpu']);
 
 /** Words that make another model of a name: an RTX 2080 is no RTX 2080 Ti. */
 const VARIANTS: ReadonlySet<string> = new Set(['ti', 'super', 'xt', 'xtx', 'gre', 'laptop']);

@@ -350,7 +350,7 @@ const LINES: readonly (readonly [line: string, right: Right])[] = [
   ['profile Qwen3-30B-A3B-Instruct-2507', AS_IT_IS],
   ['profile hf.co/Qwen/Qwen3-0.6B', AS_IT_IS],
   ['fit my.yaml --gpu "NVIDIA RTX A6000"', AS_IT_IS],
-  ['fit my.yaml --gpu "GeForce GTX 1660 Super"', says('--hardware')],
+  ['fit my.yaml --gpu "GeForce GTX 1660 Super"', AS_IT_IS],
   ['fit my.yaml --gpu "Radeon Instinct MI210"', AS_IT_IS],
   ['fit my.yaml --gpu a3-highgpu-8g', says('H100')],
   ['fit my.yaml --gpu "lambda 8xA100"', says('A100')],

@@ -61,7 +61,7 @@ describe('a name of a GPU', () => {
     ['24GB', /expected the name of a GPU, found the memory "24GB"/],
     ['16 GB VRAM', /found the memory/],
     ['3060 8gb', /no "3060" with 8 GB is known/],
-    ['GTX 1080 Ti', /unknown GPU/],
+    ['GTX 980 Ti', /unknown GPU/],
   ])('is asked for when it could be several, or none: %s', (text, message) => {
     expect(() => read(text)).toThrow(message);
   });
