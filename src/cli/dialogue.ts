@@ -107,8 +107,9 @@ export async function runChat(
   lines.once('close', () => {
     isClosed = true;
   });
-  // The terminal was closed.
-  input.once('error', (error: Error) => {
+  // The terminal was closed. Each further step on it fails as well, also that of closing the lines.
+  input.on('error', (error: Error) => {
+    if (failure !== undefined) return;
     failure = error;
     lines.close();
   });
