@@ -225,8 +225,8 @@ export function outputTarget(name: string, container: Container | undefined): Ch
 
 /** The error for an output that is an input, or in its folder. */
 function overlap(input: string, output: string): UserError {
-  const isInside = isFolder(input) && path.resolve(input) !== path.resolve(output);
-  if (!isInside) {
+  const inside = path.relative(input, output);
+  if (!isFolder(input) || inside === '' || inside.startsWith('..') || path.isAbsolute(inside)) {
     return usageError(
       `${output} would replace the input ${input}`,
       'choose another output: the input is never changed',

@@ -200,9 +200,15 @@ describe('an output', () => {
   it('is refused in the folder of the input and in its parents', async () => {
     const model = folderOf({});
     fs.copyFileSync(await safetensorsFile(LAYERS), path.join(model, 'model.safetensors'));
-    for (const name of ['', 'out', 'out.pt', '..']) {
+    const expected = {
+      '': 'would replace',
+      out: 'outside',
+      'out.pt': 'outside',
+      '..': 'would replace',
+    };
+    for (const [name, text] of Object.entries(expected)) {
       const run = convert(model, path.join(model, name), { ...SHARED, force: true });
-      expect(textOf(await refusalOf(run))).toContain('would replace the input');
+      expect(textOf(await refusalOf(run))).toContain(`${text} the input`);
     }
     expect(fs.readdirSync(model)).toEqual(['model.safetensors']);
   });
