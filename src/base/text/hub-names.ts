@@ -10,8 +10,9 @@ export function downloadLine(repository: string): string {
 /** Form of a repository's name: `Qwen/Qwen3-8B`. */
 const REPOSITORY = /^[A-Za-z0-9][\w.-]*\/[A-Za-z0-9][\w.-]*$/;
 
-/** Endings of files of models, which no repository is named after. */
-const FILE = /\.(?:ya?ml|json|safetensors|pt|pth|bin|ckpt|gguf|onnx|txt)$/i;
+/** Endings of files of models, data and scripts, which no repository is named after. */
+const FILE =
+  /\.(?:ya?ml|json|toml|safetensors|pt|pth|bin|ckpt|gguf|onnx|txt|jsonl|csv|parquet|py|sh)$/i;
 
 const PAGE =
   /^(?:https?:\/\/)?(?:www\.)?(?:huggingface\.co|hf\.co)\/([\w.-]+\/[\w.-]+)(?::[\w.-]+)?(?:\/(?:tree|blob|resolve)\/([^/?#]+)(?:\/([^?#]+))?)?\/?(?:[?#].*)?$/;

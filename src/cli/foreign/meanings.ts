@@ -5,7 +5,11 @@ import { isFolder } from '../../base/files/file-system.js';
 import { downloadLine } from '../../base/text/hub-names.js';
 import { ownValue } from '../../base/values.js';
 import { misspelled } from '../../config/nearest.js';
-import { hubRepository, modelsWithWords } from '../../input/published/published-models.js';
+import {
+  hubRepository,
+  modelChoice,
+  modelsWithWords,
+} from '../../input/published/published-models.js';
 import { OFF, VALUES } from './flags/values.js';
 import {
   BENCHMARKS,
@@ -159,9 +163,6 @@ export function hubReference(name: string): string | undefined {
   return repository && `hf:${repository}`;
 }
 
-/** Most models in an advice. */
-const MOST_MODELS = 8;
-
 /** The only published model with some words in its name. */
 export function modelWithWords(name: string): string | undefined {
   const [model, ...others] = modelsWithWords(name);
@@ -169,10 +170,7 @@ export function modelWithWords(name: string): string | undefined {
 }
 
 /** Advice for words that several published models have in their names. */
-export function modelAdvice(name: string): string | undefined {
-  const models = modelsWithWords(name);
-  return models.length < 2 ? undefined : `write one of ${models.slice(0, MOST_MODELS).join(', ')}`;
-}
+export const modelAdvice = (name: string): string | undefined => modelChoice(name)?.advice;
 
 /** Names of keys of a config in other projects, and the names to try: which of them a model has is checked. */
 const KEYS: Readonly<Record<string, readonly string[]>> = {

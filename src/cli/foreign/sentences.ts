@@ -35,7 +35,8 @@ interface Said {
 }
 
 /**
- * The line that a sentence means; undefined for words that are not a sentence, or of which one has no meaning. Words from the first flag on are kept.
+ * The line that a sentence means; undefined for words that are not a sentence, or of which one has no meaning. Words
+ * from the first flag on are kept.
  */
 export async function sentenceLine(
   words: readonly string[],

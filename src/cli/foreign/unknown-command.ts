@@ -3,6 +3,7 @@ import fs from 'node:fs';
 import path from 'node:path';
 import type { Config } from '@oclif/core/config';
 import { type UserError, usageError } from '../../base/errors.js';
+import { isHubName } from '../../base/text/hub-names.js';
 import { nearest } from '../../config/nearest.js';
 import { quote } from '../../config/quote.js';
 import { isHardwareName } from '../flags/hardware-flags.js';
@@ -279,10 +280,6 @@ async function scriptStart(started: StartedScript, config: Config): Promise<User
 /** A config of nanoGPT as the name of its model: `config/train_gpt2.py`. */
 const modelOfConfig = (word: string): string =>
   /^(?:.*\/)?(?:train|eval)_(gpt2\w*)\.py$/.exec(word)?.[1]?.replaceAll('_', '-') ?? word;
-
-/** Whether a word is the name of a model of the hub, and no path: `facebook/opt-1.3b`. */
-const isHubName = (word: string): boolean =>
-  /^[\w.-]+\/[\w.-]+$/.test(word) && !/\.[a-z]\w*$/i.test(word) && !/^\.|[/\\]$/.test(word);
 
 /** Names of scripts that say nothing: their folders do. */
 const GENERIC = /^(?:main|run|cli|entry|start|launch)$/;

@@ -1,5 +1,6 @@
 /** Lines that a flag of another tool can mean. */
 import fs from 'node:fs';
+import { isHubName } from '../../base/text/hub-names.js';
 import { ownValue } from '../../base/values.js';
 import type { FlagMeaning } from '../foreign/meanings.js';
 import { foldedName, nearestValue } from '../foreign/spellings.js';
@@ -58,9 +59,6 @@ const OF_QUANTIZATION = /^(?:quant|load[-_]in|bits|q[-_]bits|w?bits)/i;
 
 /** A mixture of llama.cpp in words: the type, and its size. */
 const MIXTURE = /^(--dtype=)?(q\d_k)_[sml]$/i;
-
-/** A repository of the hub: `facebook/opt-1.3b`. */
-const HUB_NAME = /^[\w-]+\/[\w-]+(?:\.\d+[\w-]*)*$/;
 
 /** Values that turn a switch on, and those that turn it off. */
 export const TRUE = /^(?:true|yes|on|1)$/i;
@@ -125,8 +123,8 @@ function asQlora(typed: TypedLine): MeantLine | undefined {
 }
 
 /**
- * The line of `fit` for a plan with adapters or weights in 4 bits, on a GPU or without a schedule: the memory of a plan is that of all weights
- * in training.
+ * The line of `fit` for a plan with adapters or weights in 4 bits, on a GPU or without a schedule: the memory of a plan
+ * is that of all weights in training.
  */
 function asFitOfAdapters(typed: TypedLine): MeantLine | undefined {
   if (typed.command.id !== 'train-plan') return undefined;
@@ -315,7 +313,7 @@ function specialLines(reading: Reading): MeantLine[] | undefined {
     name === 'dp-attention' && typed.words.some((word) => OF_OTHER_TRAINING.test(word));
   if (isOfHub || isReplicas) return [withoutFlag(typed, given, '<none>', length)];
   // A checkpoint is a file; the name of a model is an argument.
-  const isName = own !== undefined && (!/[/\\]|\.(?!\d)\w+$/.test(own) || HUB_NAME.test(own));
+  const isName = own !== undefined && (!/[/\\]|\.(?!\d)\w+$/.test(own) || isHubName(own));
   if (name === 'checkpoint' && isNoFile && isName) return [];
   if (meaning.isPerSequence) return inTokens(typed, name, own, given.at, length);
   if (meaning.isOfStep) return perStep(typed, name, own, given.at, length);
@@ -557,7 +555,7 @@ function asArgument(
   if (value === undefined || index < 0 || isFormat || typed.arguments[index]) return [];
   const rest = typed.words.toSpliced(at, length);
   // A repository whose sizes are not here is read from the hub.
-  const isOfHub = kind === 'model' && HUB_NAME.test(value) && !fs.existsSync(value);
+  const isOfHub = kind === 'model' && isHubName(value) && !fs.existsSync(value);
   return [value, ...(isOfHub ? [`hf:${value}`] : [])].map((word) => ({
     ...typed.lineOf(index === 0 ? [word, ...rest] : [...rest, word]),
     models: kind === 'model' ? [word] : [],

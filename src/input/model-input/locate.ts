@@ -31,6 +31,7 @@ import {
 } from '../published/published-file.js';
 import {
   hubRepository,
+  modelChoice,
   modelsWithWords,
   publishedModelNamed,
   publishedSizes,
@@ -321,10 +322,11 @@ export function presetAdvice(name: string): string {
   }
   const alike = name.includes('/') ? [] : modelsWithWords(name);
   if (alike.length === 1 && repository === undefined) return `did you mean ${alike[0]}?`;
-  if (alike.length > 0 && repository === undefined) {
-    const shown = alike.slice(0, MOST_LISTED).join(', ');
-    const all = alike.length > MOST_LISTED ? `; ${commandText('list', [name])} shows all` : '';
-    return `write one of ${shown}${all}`;
+  const choice = alike.length > 0 && repository === undefined ? modelChoice(name) : undefined;
+  if (choice) {
+    return choice.isWhole
+      ? choice.advice
+      : `${choice.advice}; ${commandText('list', [name])} shows all`;
   }
   const close = nearestPreset(name);
   if (close !== undefined) return `did you mean ${close}?`;

@@ -160,6 +160,19 @@ export function modelsWithWords(text: string): readonly string[] {
     .map(({ name }) => name);
 }
 
+/** Most models in an advice. */
+const MOST_MODELS = 8;
+
+/** Advice for a name that several published models share, and whether it lists all of them. */
+export function modelChoice(
+  text: string,
+): { readonly advice: string; readonly isWhole: boolean } | undefined {
+  const models = modelsWithWords(text);
+  if (models.length < 2) return undefined;
+  const advice = `write one of ${models.slice(0, MOST_MODELS).join(', ')}`;
+  return { advice, isWhole: models.length <= MOST_MODELS };
+}
+
 /** A number of parameters as in the names of models: `0.5B`, `30b-a3b`. */
 const SIZE = /^(\d+(?:\.\d+)?)([mbt])(?:-a[\d.]+b)?$/i;
 const UNITS: Readonly<Record<string, number>> = { m: 1e6, b: 1e9, t: 1e12 };
