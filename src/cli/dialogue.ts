@@ -107,12 +107,15 @@ export async function runChat(
   lines.once('close', () => {
     isClosed = true;
   });
-  // The terminal was closed. Each further step on it fails as well, also that of closing the lines.
-  input.on('error', (error: Error) => {
+  // The terminal was closed. The lines repeat its errors, and each further step on it fails as well, also that of
+  // closing them.
+  const fail = (error: Error) => {
     if (failure !== undefined) return;
     failure = error;
     lines.close();
-  });
+  };
+  input.on('error', fail);
+  lines.on('error', fail);
   lines.on('SIGINT', () => {
     if (isAnswering && !isStopped) isStopped = true;
     else lines.close();

@@ -49,6 +49,14 @@ describe('a chat on a terminal', () => {
     setImmediate(() => input.destroy(new Error('read EIO')));
     await expect(runChat(async () => undefined, input, output)).rejects.toThrow('read EIO');
   });
+
+  it('fails once where each further step on that terminal fails too', async () => {
+    const { input, output } = terminal();
+    setImmediate(() => input.emit('error', new Error('read EIO')));
+    await expect(runChat(async () => undefined, input, output)).rejects.toThrow('read EIO');
+    // The mode of the terminal is restored as the lines are closed.
+    input.emit('error', new Error('setRawMode EIO'));
+  });
 });
 
 it('a question ends with the error of a terminal that was closed', async () => {
