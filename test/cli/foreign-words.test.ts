@@ -35,7 +35,7 @@ const IN_ORDER = [
 const ARGUMENTS: Readonly<Record<string, readonly string[]>> = {
   'convert-checkpoint': ['in.pt', 'out.pt'],
   'kv-projector:project': ['in.pt', 'kv.pt'],
-  // With a schedule, adapters are no reason for another command.
+  // A line with adapters and a schedule keeps its command.
   'train-plan': ['--steps', '10'],
 };
 

@@ -11,6 +11,7 @@ import { fitListRow } from '../../estimate/fit/fit-list.js';
 import { refuseOtherBlocks } from '../../estimate/fit/fit-request.js';
 import { fitsOf } from '../../estimate/fit/fits.js';
 import { USUAL_SPEED } from '../../estimate/fit/serving/throughput/throughput.js';
+import { USUAL_GPU } from '../../estimate/hardware/gpu.js';
 import type { ModelFile } from '../../input/model-input/model-file.js';
 import { openModelSource } from '../../input/model-input/model-source.js';
 import type { LanguageModel } from '../../model/architecture/layer.js';
@@ -143,6 +144,6 @@ function requireHardware(flags: HardwareFlags): void {
   if ((flags.gpu ?? flags.hardware) !== undefined || flags['this-machine']) return;
   throw usageError(
     'a list of batches or contexts requires hardware',
-    'add --gpu h100-80gb, or your own GPU',
+    `add --gpu ${USUAL_GPU}, or your own GPU`,
   );
 }

@@ -240,19 +240,21 @@ async function scriptStart(started: StartedScript, config: Config): Promise<User
   const values = rest.map((word) => word.replace(/^(?:--|\+{0,2}(?=[a-z]))[\w.-]+=/i, ''));
   const isNamed = await Promise.all(values.map(isPresent));
   const { message, suggestion } = scriptError('a command', started.script);
-  const advice = commandAdvice(command, rest);
-  if (advice !== undefined) return usageError(message, advice);
   const verb = verbWords(rest, config);
   const inPath = verbLines(verbInPath(started), verb);
   const named = GENERIC.test(command) && inPath.length > 0 ? inPath : verbLines(command, verb);
   const verbs = named.length > 0 || isCommand ? named : inPath;
+  const advice = commandAdvice(command, rest);
+  if (advice !== undefined && verbs.length === 0) return usageError(message, advice);
   if (!isNamed.includes(true) && !values.some(isHubName)) {
-    const example = scriptLine(started.script);
+    const line = scriptLine(started.script);
+    // Some scripts have a line without a model.
+    const example = (await isPresent(line?.[1] ?? '')) ? line : undefined;
     // Arguments of the user name another model than the example, and scripts of others have none.
     const [verb = isCommand ? command : undefined] = verbs[0] ?? [];
     const hasArgument = rest.length > 0 && !rest[0]?.startsWith('-');
     if (example === undefined || hasArgument) {
-      return verb === undefined
+      return verb === undefined || (line !== undefined && !hasArgument)
         ? undefined
         : usageError(message, `name a config or a preset, as minimind ${verb} --help shows`);
     }
@@ -261,8 +263,8 @@ async function scriptStart(started: StartedScript, config: Config): Promise<User
     const missing = at < 0 ? undefined : missingFile(rest.slice(at + 1, at + 2));
     if (missing !== undefined) return usageError(message, missing);
     const lead = `with your model in the place of ${example[1]}:`;
-    const line = { words: [...example, ...rest], isOfTool: true, leftOut, hasExample: true, lead };
-    return new LineMistake(message, [line], { otherwise: suggestion });
+    const own = { words: [...example, ...rest], isOfTool: true, leftOut, hasExample: true, lead };
+    return new LineMistake(message, [own], { otherwise: suggestion });
   }
   const lines = isCommand ? [[...started.words], ...verbs] : verbs;
   return new LineMistake(

@@ -23,14 +23,14 @@ export interface Mended {
 export async function withCheckedLine(mistake: LineMistake, check: LineCheck): Promise<Mended> {
   const further: UserError[] = [];
   const refused = new Set<string>();
-  const mend = async (line: MeantLine): Promise<MendedLine | undefined> => {
+  const correct = async (line: MeantLine): Promise<MendedLine | undefined> => {
     const kept = line.isElsewhere ? [] : further;
     const search: Search = { check, seen: new Set(), refused, further: kept, mended: [] };
     const found = await checked(line, search);
     return found && { line, found, mended: line.isElsewhere ? [] : search.mended };
   };
   const whole = mistake.lines.filter(({ isShorter }) => !isShorter);
-  const best = (await bestLine(whole, mend)) ?? (await bestLine(mistake.lines, mend));
+  const best = (await bestLine(whole, correct)) ?? (await bestLine(mistake.lines, correct));
   if (best !== undefined) return mendedAs(mistake, best);
   const [other] = further;
   if (other === undefined) {
@@ -48,7 +48,7 @@ interface MendedLine {
   readonly mended: readonly UserError[];
 }
 
-/** What is said of a word that another command counts. */
+/** The reason why a word is left out that another command counts. */
 const COUNTED_BY = /is counted by minimind (\S+), not here$/;
 
 /**
@@ -57,13 +57,13 @@ const COUNTED_BY = /is counted by minimind (\S+), not here$/;
  */
 async function bestLine(
   lines: readonly MeantLine[],
-  mend: (line: MeantLine) => Promise<MendedLine | undefined>,
+  correct: (line: MeantLine) => Promise<MendedLine | undefined>,
 ): Promise<MendedLine | undefined> {
   const own = lines.filter(({ isElsewhere }) => !isElsewhere);
   const commands = new Set(own.map(({ words }) => words[0]));
   let best: (MendedLine & { readonly left: number }) | undefined;
   for (const line of lines) {
-    const next = await mend(line);
+    const next = await correct(line);
     if (next === undefined) continue;
     const { words, leftOut } = next.found;
     const left = leftOut.filter((each) => {

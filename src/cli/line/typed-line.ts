@@ -115,7 +115,7 @@ export class TypedLine {
   /** Whether no word, or a flag, is at this position. */
   isValueMissing(at: number): boolean {
     const word = this.words[at];
-    // A flag of another tool is no value either.
+    // The word can be a flag of another tool.
     return word === undefined || this.isFlag(word) || /^--?[a-z]/i.test(word);
   }
 

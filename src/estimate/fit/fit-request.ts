@@ -322,18 +322,21 @@ const OF_HARDWARE = [
 /** A card with less memory than many models, whose layers or experts are then elsewhere. */
 const SMALL_GPU = 'rtx-4090';
 
+/** Hardware to add to settings that require some: as many cards as they divide a model between, or only a processor. */
+function addedHardware(name: SettingName, settings: Readonly<Record<string, unknown>>): string {
+  const { tensorSplit, gpuLayers, cpuExperts, offload } = settings;
+  if (Array.isArray(tensorSplit)) return `${tensorSplit.length}x${SMALL_GPU}`;
+  if ((gpuLayers ?? cpuExperts ?? offload) !== undefined) return SMALL_GPU;
+  return (PLACES_OPTIONS as readonly string[]).includes(name) ? 'none' : USUAL_GPU;
+}
+
 /** @throws UserError when a setting applies only to named hardware. */
 export function refuseWithoutHardware(settings: Readonly<Record<string, unknown>>): void {
   const name = OF_HARDWARE.find((each) => settings[each] !== undefined && settings[each] !== false);
   if (name === undefined) return;
-  const cards = settings.tensorSplit;
-  const count = Array.isArray(cards) ? `${cards.length}x` : '';
-  const isSystem = name === 'cpu' || name === 'ramBytes' || name === 'ramSpeed';
-  const isPlaced = (PLACES_OPTIONS as readonly string[]).includes(name);
-  const gpu = isSystem ? 'none' : `${count}${isPlaced ? SMALL_GPU : USUAL_GPU}`;
   throw usageError(
     `${setting(name)} requires hardware`,
-    `add ${setting('gpu', gpu)}, or your own GPU; ${setting('thisMachine')} measures this machine`,
+    `add ${setting('gpu', addedHardware(name, settings))}, or your own GPU; ${setting('thisMachine')} measures this machine`,
   );
 }
 

@@ -49,8 +49,11 @@ const boostedAda = (model: string, cores: number, boost: number, year: number) =
   source: `NVIDIA GeForce ${model} specifications (${year}): ${cores} cores × 2 × ${boost} GHz; ${RATIOS_OF_ADA}`,
 });
 
+/** Name, model, GB, GB/s, peak of float32 in TFLOP/s. */
+type Card = readonly [string, string, number, number, number];
+
 /** Pascal cards. Products of f16 run at a 64th of float32; those of int8 at four times float32, as on the Tesla P40. */
-const PASCAL: readonly (readonly [string, string, number, number, number])[] = [
+const PASCAL: readonly Card[] = [
   ['gtx-1050-ti', 'GTX 1050 Ti', 4, 112.1, 2.14],
   ['gtx-1060-6gb', 'GTX 1060 6 GB', 6, 192.2, 4.38],
   ['gtx-1070', 'GTX 1070', 8, 256.3, 6.46],
@@ -60,19 +63,17 @@ const PASCAL: readonly (readonly [string, string, number, number, number])[] = [
 ];
 
 /** Turing cards without tensor cores, whose products of f16 run at twice float32. */
-const TURING_WITHOUT_TENSOR_CORES: readonly (readonly [string, string, number, number, number])[] =
-  [
-    ['gtx-1650', 'GTX 1650', 4, 128.1, 2.98],
-    ['gtx-1650-super', 'GTX 1650 Super', 4, 192, 4.42],
-    ['gtx-1660', 'GTX 1660', 6, 192.1, 5.03],
-    ['gtx-1660-super', 'GTX 1660 Super', 6, 336, 5.03],
-    ['gtx-1660-ti', 'GTX 1660 Ti', 6, 288, 5.44],
-  ];
+const TURING_WITHOUT_TENSOR_CORES: readonly Card[] = [
+  ['gtx-1650', 'GTX 1650', 4, 128.1, 2.98],
+  ['gtx-1650-super', 'GTX 1650 Super', 4, 192, 4.42],
+  ['gtx-1660', 'GTX 1660', 6, 192.1, 5.03],
+  ['gtx-1660-super', 'GTX 1660 Super', 6, 336, 5.03],
+  ['gtx-1660-ti', 'GTX 1660 Ti', 6, 288, 5.44],
+];
 
 const TURING_PAPER = 'NVIDIA Turing architecture whitepaper (2018)';
 
-/** Name, model, GB, GB/s, peak of float32 in TFLOP/s. */
-const TURING: readonly (readonly [string, string, number, number, number])[] = [
+const TURING: readonly Card[] = [
   ['rtx-2060-6gb', 'RTX 2060 6 GB', 6, 336, 6.45],
   ['rtx-2060-12gb', 'RTX 2060 12 GB', 12, 336, 7.18],
   ['rtx-2060-super', 'RTX 2060 Super', 8, 448, 7.18],

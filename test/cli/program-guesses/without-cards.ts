@@ -101,6 +101,16 @@ const TRAININGS: readonly Guess[] = [
   ['tune cp llama3_1/8B_full my-8b.yaml', is('init llama3.1-8B --save my-8b.yaml')],
   ['CONFIG_FILE=llama3_8b.toml ./run_train.sh', says('there is no file "llama3_8b.toml"')],
   ['python convert_lora_to_gguf.py lora', says('--merge-lora DIR')],
+  ['python merge_lora.py hf lora merged', is('convert-checkpoint hf merged --merge-lora lora')],
+  // A script whose line has no model keeps that line.
+  [
+    'python inspect_model.py --device cpu',
+    { says: ['write minimind inspect --help'], never: ['in the place of'] },
+  ],
+  [
+    'llama-server -m llama-3.2-1b -ngl 8 --ram 64GB',
+    is('fit llama-3.2-1b --gpu-layers 8 --ram 64GB --gpu rtx-4090'),
+  ],
 ];
 
 const SAID: readonly Guess[] = [

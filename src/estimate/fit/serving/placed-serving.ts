@@ -62,7 +62,7 @@ export function requireGpus(setting: DividedSetting): void {
   );
 }
 
-/** GPUs that decode or GPUs that only read prompts, whichever are fewer. */
+/** GPUs of the smaller of two groups: those that decode, and those that only read prompts. */
 const gpusOfKind = (setting: DividedSetting): number =>
   Math.min(decodingGpus(setting), setting.prefillGpus ?? Number.POSITIVE_INFINITY);
 
