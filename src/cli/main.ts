@@ -160,9 +160,8 @@ async function checkLine(
   const name = words.slice(0, isCommand ? 1 : 2);
   const rest = (await readWords([...words], config, isOfTool)).slice(name.length);
   const declared = config.findCommand(name.join(':'), { must: true });
-  if (isOfTool) await refuseOtherWord(declared, rest);
-  const isOfHub = (declared as { readsHub?: unknown }).readsHub !== undefined;
-  const reference = isOfHub ? undefined : rest.find((word) => word.startsWith('hf:'));
+  if (isOfTool) await refuseOtherWord(declared, [...name, ...rest], name.length);
+  const reference = isOfHub(declared) ? undefined : rest.find((word) => word.startsWith('hf:'));
   if (reference !== undefined) {
     throw new LineMistake(`${name.join(' ')} reads local files, found ${reference}`, [], CONDITION);
   }
@@ -174,21 +173,44 @@ async function checkLine(
   }
 }
 
-/** Refuses a word of another tool in the place of a model: `server start`. A name that is not here can be one. */
-async function refuseOtherWord(command: DeclaredCommand, rest: readonly string[]): Promise<void> {
+/**
+ * Refuses a word of another tool in the place of a model: `server start`. A name that is not here can be one of the hub,
+ * and a path can end with one.
+ * @param length Number of words of the command's name.
+ */
+async function refuseOtherWord(
+  command: DeclaredCommand,
+  words: readonly string[],
+  length: number,
+): Promise<void> {
   const [{ isPresent }, { wordsOfLine }] = await Promise.all([
     import('./foreign/unknown-command.js'),
     import('./line/words-of-line.js'),
   ]);
   const [argument] = Object.keys(command.args);
   if (!MODEL_ARGUMENTS.has(argument ?? '')) return;
-  const word = wordsOfLine(rest, command.flags).find(({ flag }) => flag === undefined)?.texts[0];
-  if (word === undefined || !/^[a-z]+$|^\d[\d.]*[kmbt]?$/.test(word) || (await isPresent(word)))
-    return;
-  throw new LineMistake(`${quote(word)} is not a model`, [], {
-    otherwise: 'minimind list shows the presets',
+  const parts = wordsOfLine(words.slice(length), command.flags);
+  const word = parts.find(({ flag }) => flag === undefined)?.texts[0];
+  if (word === undefined || (await isPresent(word))) return;
+  if (/^[a-z]+$|^\d[\d.]*[kmbt]?$/.test(word)) {
+    throw new LineMistake(`${quote(word)} is not a model`, [], {
+      otherwise: 'minimind list shows the presets',
+    });
+  }
+  const { linesWithOther, missingModel } = await import('./line/names-in-path.js');
+  const others = linesWithOther(words, words.indexOf(word, length), {
+    type: Object.hasOwn(command.flags, 'dtype') && !words.some((each) => /^--dtype\b/.test(each)),
+    hub: isOfHub(command),
   });
+  const isHere = await Promise.all(others.map(({ models: [model] }) => isPresent(model)));
+  const lines = others.filter((_, at) => isHere[at]);
+  const isPath = /[/\\]/.test(word) && !fs.existsSync(word);
+  if (lines.length > 0 || isPath) throw missingModel(word, lines, { hub: isOfHub(command) });
 }
+
+/** Whether a command reads models of the hub. */
+const isOfHub = (command: object): boolean =>
+  (command as { readsHub?: unknown }).readsHub !== undefined;
 
 /** The commands of this package. Files in the user's folders cannot add commands or change their style. */
 function loadConfig(root: URL, load: Load): Promise<Config> {

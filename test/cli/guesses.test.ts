@@ -14,6 +14,7 @@ import { MIXED_GUESSES } from './program-guesses/mixed.js';
 import { SERVING_GUESSES } from './program-guesses/serving.js';
 import { SPEECH_GUESSES } from './program-guesses/speech.js';
 import { TRAINING_GUESSES } from './program-guesses/training.js';
+import { WILD_GUESSES } from './program-guesses/wild.js';
 import { CARDLESS_GUESSES } from './program-guesses/without-cards.js';
 import { SENTENCE_GUESSES } from './sentence-guesses.js';
 import { TOOL_GUESSES } from './tool-guesses.js';
@@ -101,6 +102,7 @@ describe('a first guess', () => {
     ...MIXED_GUESSES,
     ...FRESH_GUESSES,
     ...CARDLESS_GUESSES,
+    ...WILD_GUESSES,
   ];
 
   it.each([...GUESSES, ...TOOL_GUESSES, ...HABIT_GUESSES, ...SENTENCE_GUESSES, ...PROGRAM_GUESSES])(

@@ -282,7 +282,7 @@ const LINES: readonly (readonly [tool: string, line: string, right: Right])[] = 
   [
     'trl',
     'trl sft --model_name_or_path my.yaml --use_peft --lora_r 16 --lora_alpha 32 --max_steps 100',
-    is('train-plan my.yaml --steps 100'),
+    is('fit my.yaml --for lora --rank 16'),
   ],
   [
     'peft',
@@ -381,7 +381,7 @@ const LINES: readonly (readonly [tool: string, line: string, right: Right])[] = 
   [
     'torchtune',
     'tune run lora_finetune_single_device --config my.yaml epochs=1 --data-tokens 1M',
-    is('train-plan my.yaml --epochs 1 --data-tokens 1M'),
+    is('fit my.yaml --for lora'),
   ],
   [
     'torchtune',
@@ -455,7 +455,7 @@ const LINES: readonly (readonly [tool: string, line: string, right: Right])[] = 
   [
     'mlx',
     'mlx_lm.lora --model my.yaml --train --iters 600 --batch-size 2 --learning-rate 1e-5',
-    is('train-plan my.yaml --steps 600 --batch 2 --lr 1e-5'),
+    is('fit my.yaml --for lora --micro-batch 2'),
   ],
   [
     'mlx',
@@ -499,7 +499,7 @@ const LINES: readonly (readonly [tool: string, line: string, right: Right])[] = 
   [
     'mlx',
     'mlx_lm.lora --model qwen3-8b --train --iters 600 --num-layers 16',
-    is('train-plan qwen3-8b --steps 600'),
+    is('fit qwen3-8b --for lora'),
   ],
   [
     'sglang',

@@ -17,8 +17,13 @@ const FILE =
 const PAGE =
   /^(?:https?:\/\/)?(?:www\.)?(?:huggingface\.co|hf\.co)\/([\w.-]+\/[\w.-]+)(?::[\w.-]+)?(?:\/(?:tree|blob|resolve)\/([^/?#]+)(?:\/([^?#]+))?)?\/?(?:[?#].*)?$/;
 
+/** Names of folders for models and results, which are no organizations. */
+const FOLDER =
+  /^(?:models?|checkpoints?|ckpts?|weights|outputs?|out|results?|runs|exps?|experiments?|saved?(?:[-_]models?)?|pretrained(?:[-_]models?)?|merged|adapters?|configs?|data|datasets|examples|tmp|home|mnt|root|workspace)\//i;
+
 /** Whether a name can be a repository of the hub. */
-export const isHubName = (name: string): boolean => REPOSITORY.test(name) && !FILE.test(name);
+export const isHubName = (name: string): boolean =>
+  REPOSITORY.test(name) && !FILE.test(name) && !FOLDER.test(name);
 
 /** Suggestion for a model of the hub, if `name` is not an existing path; undefined for other names. */
 export function hubSuggestion(name: string): string | undefined {

@@ -2,9 +2,9 @@
 import type { Source } from './flags/flag-row.js';
 
 /**
- * Lines that a first word means, and the words. `$1` is an argument of theirs, `$2.gguf` one that has this ending, and
- * `$model` the value of their --model. A line after `?adapter` is for words with the folder of an adapter, and one after
- * `?size` for a number of parameters.
+ * Lines that a first word means, and the words. `$1` is an argument of theirs, `$2.gguf` one that has this ending,
+ * `$1+.gguf` a file that is named after it, and `$model` the value of their --model. A line after `?adapter` is for words
+ * with the folder of an adapter, and one after `?size` for a number of parameters.
  */
 type VerbRow = readonly [lines: readonly string[], words: string, sources: readonly Source[]];
 
@@ -40,7 +40,7 @@ export const VERBS: readonly VerbRow[] = [
   [['export $1 --save $2.onnx', 'convert-checkpoint'], 'convert', ['mlx', 'speech']],
   [
     ['convert-checkpoint'],
-    'mlx-lm convert,convert-hf-to-gguf,to-gguf,shard,split,gguf-split,zero-to-fp32,consolidate,merge-weights,' +
+    'mlx-lm convert,to-gguf,shard,split,gguf-split,zero-to-fp32,consolidate,merge-weights,' +
       'merge-sharded-fsdp-weights,convert-srte,compress,convert-llama-weights-to-hf,dcp-to-torch,format-utils dcp-to-torch,convert-to-litgpt,' +
       'convert-from-litgpt,convert-pretrained-checkpoint,lite auto-awq,lite auto-gptq,swift export,mlx-lm awq,mlx-lm gptq,mlx-lm dwq,mlx-lm dynamic-quant,lite smooth-quant,convert-lit-checkpoint,ct2-transformers-converter,convert-gguf,cast,recast,' +
       'convert-to-safetensors,to-safetensors,convert-weight,upgrade,migrate',
@@ -57,6 +57,8 @@ export const VERBS: readonly VerbRow[] = [
       'speech',
     ],
   ],
+  // The file that llama.cpp writes is named after the model, too.
+  [['convert-checkpoint', 'convert-checkpoint $1 $1+.gguf'], 'convert-hf-to-gguf', ['llama.cpp']],
   [
     ['convert-checkpoint $1 $2 --dequantize', 'convert-checkpoint $1 --dequantize'],
     'dequantize,dequantise,dequant',
@@ -76,16 +78,16 @@ export const VERBS: readonly VerbRow[] = [
     'eval,ppl,perplexity,lm-eval,score,lm-eval run,base-eval,chat-eval,litgpt evaluate',
     ['llama.cpp', 'lm-eval', 'llama-factory', 'axolotl', 'mlx', 'speech'],
   ],
-  [['fit --for qlora'], 'qlora,finetune-qlora,train-qlora', ['speech']],
+  [['fit --for qlora'], 'qlora,finetune-qlora,train-qlora,finetune qlora', ['speech']],
   [
     ['fit --for lora', 'train-plan'],
-    'lora,finetune-lora,train-lora',
+    'lora,finetune-lora,train-lora,finetune lora',
     ['litgpt', 'mlx', 'torchtune', 'minimind', 'speech'],
   ],
   [
     ['train-plan'],
     'train,finetune,fine-tune,pretrain,sft,pt,rlhf,schedule,dpo,finetune-full,run-clm,run-sft,train-full-sft,train-pretrain,' +
-      'finetune-adapter,finetune-adapter-v2,grpo,kto,rloo,reward,ppo,orpo,base-train,chat-sft,train-gpt,pretrain-gpt,' +
+      'finetune full,finetune-adapter,finetune-adapter-v2,grpo,kto,rloo,reward,ppo,orpo,base-train,chat-sft,train-gpt,pretrain-gpt,' +
       'train-dpo,autotrain llm,create-config',
     ['axolotl', 'llama-factory', 'litgpt', 'trl', 'minimind', 'swift', 'transformers', 'speech'],
   ],

@@ -3,7 +3,7 @@
 import fs from 'node:fs';
 import path from 'node:path';
 import { ownValue } from '../../base/values.js';
-import { PROGRAMS, programInFile, runnerNamed, wordsOfImage } from './programs.js';
+import { PROGRAMS, programInFile, type Runner, runnerNamed, wordsOfImage } from './programs.js';
 import { foldedName } from './spellings.js';
 
 /** A line after the programs that start it. */
@@ -45,12 +45,15 @@ const LAUNCHER_MODULES: Readonly<Record<string, string>> = {
   'deepspeed.launcher.runner': 'deepspeed',
 };
 
-/** Scripts that are such a launcher: EleutherAI/gpt-neox README.md. */
-const LAUNCHER_SCRIPTS: Readonly<Record<string, string>> = { 'deepy.py': 'deepspeed' };
+/** Scripts that are such a launcher: EleutherAI/gpt-neox README.md, huggingface/optimum-habana gaudi_spawn.py. */
+const LAUNCHER_SCRIPTS: readonly (readonly [script: RegExp, launcher: string])[] = [
+  [/^deepy\.py$/, 'deepspeed'],
+  [/(?:^|\/)(?:\w+_)?(?:spawn|launch)\.py$/, 'torchrun'],
+];
 
 /** Flags of launchers that count processes of a machine, and machines. */
 const PER_MACHINE = /^(?:nproc|nprocpernode|numgpus|gpuspernode|numaccelerators)$/;
-const IN_ALL = /^numprocesses$/;
+const IN_ALL = /^(?:numprocesses|worldsize|numcores)$/;
 const MACHINES = /^(?:nnodes|numnodes|nummachines)$/;
 
 /** Short flags of launchers. */
@@ -148,7 +151,7 @@ interface Prefix {
   /** The words after it; the same list without a prefix. */
   readonly rest: readonly string[];
   readonly variables: readonly Variable[];
-  /** GPUs of a container. */
+  /** GPUs of a container, or of the processes that are started. */
   readonly gpus?: number | undefined;
   readonly leftOut: readonly string[];
 }
@@ -175,12 +178,35 @@ function withoutPrefix(words: readonly string[], before: readonly Variable[] = [
   const isNext = runner?.words?.includes(next) ?? false;
   if (runner?.starts === 'container' && isNext) return fromContainer(rest, before);
   if (runner?.starts !== 'program') return { rest: words, variables: before, leftOut: [] };
-  const own = isNext ? rest : words.slice(1);
-  // Flags with values, of which none is a word that could begin a line: srun --nodes=2.
-  const start = own.findIndex((word) => !/^-[^=]+=/.test(word));
-  const inner = withoutPrefix(own.slice(Math.max(start, 0)), before);
-  const flags = own.slice(0, Math.max(start, 0)).map((flag) => `${flag} is not needed`);
-  return { ...inner, leftOut: [...flags, ...inner.leftOut] };
+  return startedBy(runner, isNext ? rest : words.slice(1), before);
+}
+
+/** What a program starts after its own flags and arguments: `srun -n 8 python train.py`. */
+function startedBy(
+  { valued, counted, arguments: most = 0 }: Runner,
+  words: readonly string[],
+  before: readonly Variable[],
+): Prefix {
+  const leftOut: string[] = [];
+  let gpus: number | undefined;
+  let at = 0;
+  for (let left = most; at < words.length; ) {
+    const word = words[at] ?? '';
+    const [flag = '', inline] = word.split(/=(.*)/s);
+    if (!word.startsWith('-')) {
+      if (left === 0) break;
+      left--;
+      at++;
+      continue;
+    }
+    const length = inline === undefined && valued?.test(flag) ? 2 : 1;
+    const count = Number(inline ?? words[at + 1]);
+    if (counted?.test(flag) && count > 1) gpus = count;
+    else leftOut.push(`${words.slice(at, at + length).join(' ')} is not needed`);
+    at += length;
+  }
+  const inner = withoutPrefix(words.slice(at), before);
+  return { ...inner, gpus: inner.gpus ?? gpus, leftOut: [...leftOut, ...inner.leftOut] };
 }
 
 /** The program that a container starts, without the flags of the container. */
@@ -224,8 +250,9 @@ function fromPython(words: readonly string[]): StartedLine | undefined {
   const word = words[at] ?? '';
   if (word !== '-m') {
     if (!isScript(word)) return undefined;
-    const launcher = ownValue(LAUNCHER_SCRIPTS, word);
-    if (launcher !== undefined) return fromLauncher(launcher, words.slice(at + 1));
+    const launcher = LAUNCHER_SCRIPTS.find(([script]) => script.test(word))?.[1];
+    const started = launcher && fromLauncher(launcher, words.slice(at + 1));
+    if (started) return started;
     return { words: [stemOf(word), ...withoutDashes(words.slice(at + 1))], script: word };
   }
   const [module = '', ...rest] = words.slice(at + 1);

@@ -142,9 +142,12 @@ function adviceWithout(word: string, rest: readonly string[]): string | undefine
 }
 
 /** Whether a line runs benchmarks: `lighteval accelerate`, `swift eval`. With a text, it measures perplexity. */
-const isBenchmark = (word: string, rest: readonly string[]): boolean =>
-  [verbOf(word), `${verbOf(word)} ${verbOf(rest[0] ?? '')}`].some((each) => BENCHMARKS.has(each)) &&
-  !rest.some((each) => /^--(?:text|ids)(?:=|$)/.test(each));
+function isBenchmark(word: string, rest: readonly string[]): boolean {
+  const verbs = [verbOf(word), `${verbOf(word)} ${verbOf(rest[0] ?? '')}`];
+  const hasTasks = verbOf(word) === 'lm-eval' && flagIn(rest, /^--tasks$/) !== undefined;
+  const isOfTexts = rest.some((each) => /^--(?:text|ids)(?:=|$)/.test(each));
+  return !isOfTexts && (hasTasks || verbs.some((each) => BENCHMARKS.has(each)));
+}
 
 /** The first flag of a line that a pattern matches, with its value and the number of its words. */
 function flagIn(
@@ -376,7 +379,8 @@ function filled(row: string, verb: VerbWords): string[] | undefined {
   const used = new Set<number>();
   const words: string[] = [];
   for (const part of template.split(' ')) {
-    const [, place, ending = '', file = ''] = /^\$(\d)(\.\w+)?(\/[\w.]+)?$/.exec(part) ?? [];
+    const [, place, added, ending = '', file = ''] =
+      /^\$(\d)(?:\+(\.\w+))?(\.\w+)?(\/[\w.]+)?$/.exec(part) ?? [];
     if (place === undefined) {
       words.push(part === '$model' ? (model?.value ?? '') : part);
       continue;
@@ -385,6 +389,10 @@ function filled(row: string, verb: VerbWords): string[] | undefined {
     if (word === undefined || !word.toLowerCase().endsWith(ending)) return undefined;
     used.add(Number(place) - 1);
     const base = word.replace(/[/\\]+$/, '');
+    if (added !== undefined) {
+      words.push(`${path.basename(base)}${added}`);
+      continue;
+    }
     // A folder that is not there is not made.
     words.push(file === '' ? word : `${base}${isFolder(base) ? file : path.extname(file)}`);
   }

@@ -2,16 +2,29 @@
 import { ownValue } from '../../base/values.js';
 
 /** A program that starts another one. */
-interface Runner {
+export interface Runner {
   /** What it starts: a program, a script of Python, processes of a script, or a container. */
   readonly starts?: 'program' | 'python' | 'processes' | 'container';
   /** Commands of it of which one comes before what it starts: `uv run`. */
   readonly words?: readonly string[];
+  /** Its flags whose value is the next word. */
+  readonly valued?: RegExp;
+  /** Its flags that count processes or GPUs. */
+  readonly counted?: RegExp;
+  /** Its own arguments, before what it starts: `timeout 90`. */
+  readonly arguments?: number;
   /** Whether a line of it can run a script of our projects: `bash run_profile.sh`. */
   readonly runsScripts?: boolean;
 }
 
 const PLAIN: Runner = { starts: 'program' };
+/** Each process has one GPU: open-mpi/ompi docs, "mpirun". */
+const MPI: Runner = {
+  ...PLAIN,
+  valued:
+    /^(?:-(?:n|np|c|N|H|x|hostfile|machinefile|bind-to|map-by|ppn)|--(?:np|host|hostfile|bind-to|map-by))$/,
+  counted: /^(?:-n|-np|--np|-c)$/,
+};
 const SHELL: Runner = { runsScripts: true };
 const PYTHON: Runner = { starts: 'python', runsScripts: true };
 const CONTAINERS: Runner = { starts: 'container', words: ['run'] };
@@ -21,7 +34,20 @@ const CONTAINERS: Runner = { starts: 'container', words: ['run'] };
  * deepspeed/launcher/runner.py, torchtune bd2a0fc torchtune/_cli/run.py, and mosaicml/composer composer/cli/launcher.py.
  */
 const RUNNERS: Readonly<Record<string, Runner>> = {
-  ...{ nohup: PLAIN, time: PLAIN, exec: PLAIN, srun: PLAIN },
+  ...{ nohup: PLAIN, time: PLAIN, exec: PLAIN, env: PLAIN, setsid: PLAIN, caffeinate: PLAIN },
+  ...{ mpirun: MPI, mpiexec: MPI },
+  timeout: { ...PLAIN, valued: /^-[ks]$/, arguments: 1 },
+  nice: { ...PLAIN, valued: /^-n$/ },
+  numactl: { ...PLAIN, valued: /^-[NmCip]$/ },
+  taskset: { ...PLAIN, arguments: 1 },
+  // SchedMD/slurm doc/man/man1/srun.1.
+  srun: {
+    ...PLAIN,
+    valued:
+      /^(?:-[nNGptJwcA]|--(?:ntasks|nodes|gpus|partition|time|job-name|nodelist|account|gres))$/,
+    counted: /^(?:-n|--ntasks|-G|--gpus)$/,
+  },
+  conda: { ...PLAIN, words: ['run'], valued: /^(?:-[np]|--name|--prefix)$/ },
   ...{ npx: PLAIN, bunx: PLAIN, pipx: PLAIN, uvx: PLAIN, $: PLAIN, '%': PLAIN, '>': PLAIN },
   please: PLAIN,
   sudo: { ...PLAIN, runsScripts: true },
@@ -121,6 +147,8 @@ export const PROGRAM_FLAGS: Readonly<Record<string, Readonly<Record<string, Prog
   lms: { '--gpu': { name: '--gpu-offload', only: /^(?:max|auto|off|[01](?:\.\d+)?)$/ } },
   // Kinds of models: lm_eval/models.
   'lm-eval': { '--model': { name: '--lm-eval.model', when: '--model_args' } },
+  // Names of classes, in capitals.
+  litgpt: { '--data': { name: '--litgpt.data', only: /^[A-Z]\w*$/ } },
   ...{
     vllm: {
       '-q': { name: '--quantization' },
@@ -148,4 +176,4 @@ export const PROGRAM_FLAGS: Readonly<Record<string, Readonly<Record<string, Prog
 
 /** A flag as the user wrote it, for one of `PROGRAM_FLAGS`: `--mlx.num-layers` is `--num-layers`. */
 export const writtenFlag = (word: string): string =>
-  word.replace(/^--(?:accelerate|exllama|mlx|trtllm|lm-eval|sglang|swift|vllm)\./, '--');
+  word.replace(/^--(?:accelerate|exllama|litgpt|mlx|trtllm|lm-eval|sglang|swift|vllm)\./, '--');

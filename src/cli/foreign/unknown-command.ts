@@ -21,6 +21,7 @@ import {
   type VerbWords,
   verbLines,
 } from './meanings.js';
+import { sizedModel } from './megatron-sizes.js';
 import { PROGRAMS, runnerNamed } from './programs.js';
 import { scriptError, scriptIn, scriptLine } from './scripts.js';
 import { memoryInSentence, modelsInSentence, type SaidLine, sentenceLine } from './sentences.js';
@@ -235,7 +236,7 @@ async function programStart(
 async function scriptStart(started: StartedScript, config: Config): Promise<UserError | undefined> {
   const { leftOut = [] } = started;
   const [command = '', ...written] = started.words;
-  const rest = written.map(modelOfConfig);
+  const rest = withoutSubcommand(written, started).map(modelOfConfig);
   const isCommand = config.findCommand(command) !== undefined;
   const values = rest.map((word) => word.replace(/^(?:--|\+{0,2}(?=[a-z]))[\w.-]+=/i, ''));
   const isNamed = await Promise.all(values.map(isPresent));
@@ -246,12 +247,26 @@ async function scriptStart(started: StartedScript, config: Config): Promise<User
   const verbs = named.length > 0 || isCommand ? named : inPath;
   const advice = commandAdvice(command, rest);
   if (advice !== undefined && verbs.length === 0) return usageError(message, advice);
-  if (!isNamed.includes(true) && !values.some(isHubName)) {
-    const line = scriptLine(started.script);
+  const isModel = isNamed.includes(true) || values.some(isHubName) || rest.some(isModelFlag);
+  if (!isModel) {
+    const verb = verbs[0]?.[0] ?? (isCommand ? command : undefined);
+    const missing = missingFile(rest.slice(0, 1));
+    if (missing !== undefined && verb !== undefined) return usageError(message, missing);
+    const sized = verb === 'train-plan' ? sizedModel(rest) : undefined;
+    if (sized !== undefined) {
+      const lead = `its sizes, as a model like ${sized.model}:`;
+      const own = {
+        words: ['train-plan', sized.model, ...sized.words],
+        isOfTool: true,
+        leftOut,
+        lead,
+      };
+      return new LineMistake(message, [own], { otherwise: suggestion });
+    }
+    const line = scriptLine(started.script) ?? (verb === 'train-plan' ? TRAINING : undefined);
     // Some scripts have a line without a model.
     const example = (await isPresent(line?.[1] ?? '')) ? line : undefined;
-    // Arguments of the user name another model than the example, and scripts of others have none.
-    const [verb = isCommand ? command : undefined] = verbs[0] ?? [];
+    // Arguments of the user name another model than the example.
     const hasArgument = rest.length > 0 && !rest[0]?.startsWith('-');
     if (example === undefined || hasArgument) {
       return verb === undefined || (line !== undefined && !hasArgument)
@@ -260,8 +275,8 @@ async function scriptStart(started: StartedScript, config: Config): Promise<User
     }
     if (rest.length === 0) return undefined;
     const at = rest.findIndex((word) => /^--config(?:[-_]file)?$/.test(word));
-    const missing = at < 0 ? undefined : missingFile(rest.slice(at + 1, at + 2));
-    if (missing !== undefined) return usageError(message, missing);
+    const config = at < 0 ? undefined : missingFile(rest.slice(at + 1, at + 2));
+    if (config !== undefined) return usageError(message, config);
     const lead = `with your model in the place of ${example[1]}:`;
     const own = { words: [...example, ...rest], isOfTool: true, leftOut, hasExample: true, lead };
     return new LineMistake(message, [own], { otherwise: suggestion });
@@ -277,6 +292,30 @@ async function scriptStart(started: StartedScript, config: Config): Promise<User
     })),
     { otherwise: suggestion },
   );
+}
+
+/** Whether a flag names a model; --config can be that of a training. */
+function isModelFlag(word: string): boolean {
+  const name = /^--?(?!config\b)([a-z][\w.-]*)/.exec(word)?.[1];
+  if (name === undefined) return false;
+  return flagMeanings(name, 'profile').some(
+    ({ name: meant, onlyFor }) => meant === '<model>' && onlyFor === undefined,
+  );
+}
+
+/** The line for a training script whose model is not named. */
+const TRAINING = ['train-plan', 'minimind2-small', '--tokens', '1B'] as const;
+
+/** The words without a command of the script, where a flag names the model: `-m trainer.cli run --model M`. */
+function withoutSubcommand(
+  words: readonly string[],
+  { isLaunched = false }: StartedScript,
+): readonly string[] {
+  const [first = ''] = words;
+  const isOther = isLaunched && /^[a-z]+$/.test(first) && !fs.existsSync(first);
+  return isOther && words.some((word) => /^--model(?:[-_]|=|$)/.test(word))
+    ? words.slice(1)
+    : words;
 }
 
 /** A config of nanoGPT as the name of its model: `config/train_gpt2.py`. */

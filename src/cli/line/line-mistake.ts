@@ -41,6 +41,8 @@ interface Advice {
   readonly more?: string | undefined;
   /** Whether it is a condition on a line that was not typed, which says nothing about the typed one. */
   readonly isCondition?: boolean;
+  /** Whether it is what is wrong if none of its lines can be read: a model that is not there. */
+  readonly isCause?: boolean;
 }
 
 /** A mistake in a command line. `proposal.ts` checks the corrected lines and decides which one is proposed. */

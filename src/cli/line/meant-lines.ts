@@ -6,6 +6,7 @@ import type { FlagMeaning } from '../foreign/meanings.js';
 import { foldedName, nearestValue } from '../foreign/spellings.js';
 import { type DeclaredFlag, exampleOf, isPlaceholder } from './flag-example.js';
 import type { MeantLine } from './line-mistake.js';
+import { linesWithOther } from './names-in-path.js';
 import { MODEL_ARGUMENTS, type TypedLine } from './typed-line.js';
 
 /** A flag that the command does not know, and its value after `=`. */
@@ -42,10 +43,6 @@ const IN_4_BITS =
 const OF_ADAPTERS =
   /(?:^| )--lora[-_](?:r|rank|dim|alpha|dropout|target|target[-_]modules)(?= |=|$)/i;
 
-/** Flags of a schedule, which only a plan has. */
-const OF_SCHEDULE =
-  /(?:^| )--?[\w.-]*(?:steps|epochs?|iters|dataset|data|learning[-_]rate|lr|warmup)(?:[-_][\w-]+)?(?= |=|$)/i;
-
 /** Words of a line about a training. */
 const OF_TRAINING =
   /^--(?:micro-batch|accumulation|optimizer|zero|recompute|global-batch|train-tokens|loss)\b|^--for=?training$|^training$/;
@@ -74,7 +71,7 @@ export function meantLines(typed: TypedLine, given: GivenFlag): MeantLine[] {
     asSlots(typed);
   if (whole) return [whole];
   const meanings = typed.meanings
-    .flagMeanings(given.name, typed.command.id)
+    .flagMeanings(nameOf(typed, given), typed.command.id)
     .filter(({ name }) => name !== given.name || `--${name}` !== given.written);
   // bf16 is a type of the weights in serving, and of the arithmetic in training.
   const isTraining = typed.words.some((word) => OF_TRAINING.test(word));
@@ -84,7 +81,10 @@ export function meantLines(typed: TypedLine, given: GivenFlag): MeantLine[] {
     meanings.sort((a, b) => Number(isOfTraining(b)) - Number(isOfTraining(a)));
   }
   // The type of weights that adapters leave as they are has a flag of its own, and is the type of the weights elsewhere.
-  const isOfAdapters = /(?:^| )--for[ =]lora(?= |$)/.test(typed.words.join(' '));
+  const line = typed.words.join(' ');
+  const isOfAdapters = [/(?:^| )--for[ =]lora(?= |$)/, OF_LORA, OF_ADAPTERS].some((each) =>
+    each.test(line),
+  );
   const isFirst = ({ name }: FlagMeaning) => (name === 'base-dtype') === isOfAdapters;
   meanings.sort((a, b) => Number(isFirst(b)) - Number(isFirst(a)));
   const found = meanings.map((meaning) => ({ meaning, lines: linesOf(typed, meaning, given) }));
@@ -100,6 +100,18 @@ export function meantLines(typed: TypedLine, given: GivenFlag): MeantLine[] {
   }
   return found.flatMap(({ lines }) => lines);
 }
+
+/** The name of a flag; with the sequences of a GPU beside it, --batch_size counts those of a step. */
+function nameOf({ words, command }: TypedLine, { name }: GivenFlag): string {
+  const isPlan = command.id === 'train-plan';
+  const isOfStep =
+    /^batch[-_]size$/i.test(name) &&
+    words.some((word) => OF_MICRO_BATCH.test(word) || (isPlan && /^--batch(?:=|$)/.test(word)));
+  return isOfStep ? 'train-batch-size' : name;
+}
+
+/** The sequences that a GPU computes at once, in other tools and here. */
+const OF_MICRO_BATCH = /^--micro[-_]batch(?:[-_]size)?(?:=|$)/i;
 
 /** The line for adapters on weights in 4 bits, which other tools write as two switches. */
 function asQlora(typed: TypedLine): MeantLine | undefined {
@@ -123,13 +135,12 @@ function asQlora(typed: TypedLine): MeantLine | undefined {
 }
 
 /**
- * The line of `fit` for a plan with adapters or weights in 4 bits, on a GPU or without a schedule: the memory of a plan
- * is that of all weights in training.
+ * The line of `fit` for a plan with adapters or weights in 4 bits: the memory of a plan is that of all weights in
+ * training.
  */
 function asFitOfAdapters(typed: TypedLine): MeantLine | undefined {
   if (typed.command.id !== 'train-plan') return undefined;
   const line = typed.words.join(' ');
-  if (valueGiven(typed, 'gpu') === undefined && OF_SCHEDULE.test(line)) return undefined;
   const isSwitched = OF_LORA.test(line);
   if (!isSwitched && !IN_4_BITS.test(line) && !OF_ADAPTERS.test(line)) return undefined;
   return {
@@ -554,12 +565,12 @@ function asArgument(
     kind === 'out' && value !== undefined && Object.hasOwn(FORMAT_NAMES, value.toLowerCase());
   if (value === undefined || index < 0 || isFormat || typed.arguments[index]) return [];
   const rest = typed.words.toSpliced(at, length);
+  const line = typed.lineOf(index === 0 ? [value, ...rest] : [...rest, value]);
+  if (kind !== 'model') return [line];
+  const place = line.words.indexOf(value, typed.name.split(' ').length);
+  const type = Object.hasOwn(typed.command.flags, 'dtype') && !typed.given.has('dtype');
   // A repository whose sizes are not here is read from the hub.
-  const isOfHub = kind === 'model' && isHubName(value) && !fs.existsSync(value);
-  return [value, ...(isOfHub ? [`hf:${value}`] : [])].map((word) => ({
-    ...typed.lineOf(index === 0 ? [word, ...rest] : [...rest, word]),
-    models: kind === 'model' ? [word] : [],
-  }));
+  return [{ ...line, models: [value] }, ...linesWithOther(line.words, place, { type, hub: true })];
 }
 
 /**

@@ -53,7 +53,7 @@ const COUNTED_BY = /is counted by minimind (\S+), not here$/;
 
 /**
  * The first line that can be read; of lines of several commands, the one that leaves the least to the others. A GPU
- * asks for memory, and not for a schedule.
+ * and adapters ask for memory, and not for a schedule.
  */
 async function bestLine(
   lines: readonly MeantLine[],
@@ -70,7 +70,8 @@ async function bestLine(
       const owner = COUNTED_BY.exec(each)?.[1];
       return owner !== undefined && owner !== words[0] && commands.has(owner);
     }).length;
-    if (left === 0 || words.includes('--gpu')) return next;
+    const isMemory = words.includes('--gpu') || /--for[ =]q?lora\b/.test(words.join(' '));
+    if (left === 0 || isMemory) return next;
     if (best === undefined || left < best.left) best = { ...next, left };
   }
   return best;
@@ -183,6 +184,7 @@ async function checked(line: MeantLine, search: Search): Promise<Corrected | und
       );
       if (found) return found;
     }
+    if (error.advice.isCause && !isAlone) search.further.push(error);
     return undefined;
   }
 }

@@ -1,4 +1,6 @@
 /** The mistake of a flag that a command does not have, with the lines that can be meant. */
+import fs from 'node:fs';
+import { isHubName } from '../../base/text/hub-names.js';
 import { joined } from '../../base/text/words.js';
 import { misspelled } from '../../config/nearest.js';
 import { quote } from '../../config/quote.js';
@@ -14,6 +16,7 @@ import {
   valueGiven,
   withoutFlag,
 } from './meant-lines.js';
+import { missingModel } from './names-in-path.js';
 import { MODEL_ARGUMENTS, spaced, type TypedLine } from './typed-line.js';
 
 /** Commands that answer about one model, which a flag of one of them is for. */
@@ -53,6 +56,13 @@ export function unknownFlag(typed: TypedLine, word: string, at: number): LineMis
     ...leftOut(typed, given),
     ...(isCounted ? [] : elsewhere),
   ];
+  const model = value ?? (typed.isValueMissing(at + 1) ? undefined : typed.words[at + 1]);
+  const isModel = typed.meanings
+    .flagMeanings(name, typed.command.id)
+    .some((meaning) => meaning.name === '<model>');
+  if (isModel && model !== undefined && typed.arguments.length === 0 && !fs.existsSync(model)) {
+    return missingModel(model, lines, { hub: true });
+  }
   const owners = typed.others
     .filter(({ flags }) => Object.hasOwn(flags, name))
     .map(({ id }) => spaced(id));
@@ -140,7 +150,7 @@ function asSetting(typed: TypedLine, { at, name, value }: GivenFlag): MeantLine[
   const isOfModel = Object.keys(args).some((each) => MODEL_ARGUMENTS.has(each));
   const key = /^(?:model\.)?([a-z][\w-]{2,})$/i.exec(name)?.[1];
   if (!Object.hasOwn(flags, 'set') || !isOfModel || key === undefined) return [];
-  if (typed.isOfTool && OF_A_PROGRAM.test(key)) return [];
+  if (typed.isOfTool && (OF_A_PROGRAM.test(key) || !canBeChecked(typed, key))) return [];
   const next = typed.isValueMissing(at + 1) ? undefined : typed.words[at + 1];
   const isNext = value === undefined && next !== undefined && SETTING.test(next);
   // A word that is neither a value of a key nor an argument is the value of something else.
@@ -153,6 +163,17 @@ function asSetting(typed: TypedLine, { at, name, value }: GivenFlag): MeantLine[
     lead: 'a key of the config is set with --set:',
     isElsewhere: true,
   }));
+}
+
+/** Keys of most configs: sizes, numbers of parts, and what positions and embeddings are. */
+const USUAL_KEY =
+  /^(?:(?:hidden|intermediate|moe_intermediate|vocab|state|embedding)_size|num_\w*(?:layers|heads|experts|experts_per_tok)|(?:n|d|dim|head|embed|ffn)_\w+|\w+_dim|dim|layers|max_position_embeddings|rope_theta|sliding_window|tie_word_embeddings)$/;
+
+/** Whether the model of a line can tell if it has a key: one of the hub is not read, and has those of most. */
+function canBeChecked(typed: TypedLine, key: string): boolean {
+  const [model] = typed.arguments;
+  const isOfHub = model === undefined || model.word.startsWith('hf:') || isHubName(model.word);
+  return !isOfHub || USUAL_KEY.test(key.toLowerCase().replaceAll('-', '_'));
 }
 
 /** Whether a flag of this command has the meaning of a name, so that it is no key of a config. */

@@ -12,10 +12,14 @@ import {
   presetsNamed,
 } from '../../input/model-input/locate.js';
 import type { MeantLine } from './line-mistake.js';
+import { linesWithOther } from './names-in-path.js';
 
 /** Commands that only read configs, and those that only read checkpoints. */
 const OF_CONFIGS: readonly string[] = ['validate', 'compare-srte'];
 const OF_CHECKPOINTS: readonly string[] = ['inspect'];
+
+/** Commands about a model whose weights they do not read, with the type that they count. */
+const OF_TYPES: readonly string[] = ['profile', 'fit', 'compare'];
 
 /**
  * The line for an input that its command cannot read: a folder of configs, a checkpoint for a command of configs, a
@@ -24,6 +28,8 @@ const OF_CHECKPOINTS: readonly string[] = ['inspect'];
  */
 export function lineForInput(words: readonly string[]): MeantLine | undefined {
   const [command = '', ...rest] = words;
+  const named = lineForPath(command, rest);
+  if (named) return named;
   const hardware = command === 'fit' ? lineForHardware(rest) : undefined;
   if (hardware) return hardware;
   const list = lineForList(command, rest);
@@ -47,6 +53,17 @@ export function lineForInput(words: readonly string[]): MeantLine | undefined {
   if (isCheckpoint && OF_CONFIGS.includes(command)) return { words: ['inspect', input] };
   const isConfig = !fs.existsSync(input) || (!isCheckpoint && !isFolder(input));
   return isConfig && OF_CHECKPOINTS.includes(command) ? { words: ['profile', input] } : undefined;
+}
+
+/** The line with the model that a path is named after, which is not here: `fit models/Qwen3-8B-Q4_K_M.gguf`. */
+function lineForPath(command: string, words: readonly string[]): MeantLine | undefined {
+  const [word = ''] = words;
+  if (word.startsWith('-') || isPreset(word)) return undefined;
+  const takes = { type: OF_TYPES.includes(command) && !words.includes('--dtype'), hub: false };
+  const line = linesWithOther([command, ...words], 1, takes).find(({ models: [model] }) =>
+    isPreset(model),
+  );
+  return line && { words: line.words };
 }
 
 /** The line for several models in one word: `compare a.yaml,b.yaml`. */

@@ -322,11 +322,15 @@ const OF_HARDWARE = [
 /** A card with less memory than many models, whose layers or experts are then elsewhere. */
 const SMALL_GPU = 'rtx-4090';
 
-/** Hardware to add to settings that require some: as many cards as they divide a model between, or only a processor. */
+/**
+ * Hardware to add to settings that require some: as many cards as they divide a model between, a card of those who use
+ * GGUF files, or only a processor.
+ */
 function addedHardware(name: SettingName, settings: Readonly<Record<string, unknown>>): string {
   const { tensorSplit, gpuLayers, cpuExperts, offload } = settings;
   if (Array.isArray(tensorSplit)) return `${tensorSplit.length}x${SMALL_GPU}`;
-  if ((gpuLayers ?? cpuExperts ?? offload) !== undefined) return SMALL_GPU;
+  const isOfGguf = /^(?:q\d_|iq\d)/.test(String(settings.dtype));
+  if (isOfGguf || (gpuLayers ?? cpuExperts ?? offload) !== undefined) return SMALL_GPU;
   return (PLACES_OPTIONS as readonly string[]).includes(name) ? 'none' : USUAL_GPU;
 }
 

@@ -151,7 +151,7 @@ const TRAINERS: readonly (readonly [line: string, right: Right])[] = [
   ],
   [
     "trl sft --model_name_or_path qwen3-0.6b --dataset_name trl-lib/Capybara --learning_rate 2.0e-4 --per_device_train_batch_size 2 --gradient_accumulation_steps 8 --max_steps 1000 --eos_token '<|im_end|>' --eval_strategy steps --eval_steps 100 --packing --use_peft --lora_r 32 --lora_alpha 16 --output_dir out --push_to_hub",
-    is('train-plan qwen3-0.6b --lr 2.0e-4 --batch 2 --accumulation 8 --steps 1000 …'),
+    is('fit qwen3-0.6b --for lora --rank 32 --micro-batch 2 --accumulation 8 --gpu h100-80gb'),
   ],
   [
     'trl sft --model_name_or_path qwen3-0.6b --dataset_name trl-lib/Capybara --learning_rate 2.0e-4 --per_device_train_batch_size 2 --gradient_accumulation_steps 8 --max_steps 1000 --packing --use_peft --lora_r 32 --lora_alpha 16 --output_dir out --gpu 4090',

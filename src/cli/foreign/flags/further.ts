@@ -30,6 +30,14 @@ export const FURTHER_FLAGS: readonly FlagRow[] = [
   ['<none>@profile|fit|compare', 's=~^\\d+$', ['llama.cpp', 'speech']],
   ['<none>', 'sglang.max-total-tokens=', ['sglang']],
   ['<none>', 'mlx.num-layers=', ['mlx']],
+  // A config beside that of the script, or one of another machine: its name has the stage.
+  ...[1, 2, 3].map(
+    (stage): FlagRow => [
+      `zero=${stage}`,
+      `accelerate.config-file=~(?:z(?:ero)?|stage)[\\W_]*(?:stage)?[\\W_]*${stage}`,
+      ['accelerate'],
+    ],
+  ),
   ['<none>', 'accelerate.config-file=', ['accelerate']],
   ['', 'mlx.train', ['mlx']],
   ['', 'trtllm.model-path=', ['trtllm']],
@@ -40,6 +48,14 @@ export const FURTHER_FLAGS: readonly FlagRow[] = [
   // A training and a service of any data have the same memory.
   ['<none>@fit', 'dataset=,dataset-name=,dataset-path=,data=', ['trl', 'swift', 'trtllm']],
   ['base-dtype@fit', 'torch-dtype', ['swift', 'transformers']],
+  [
+    'base-dtype=int8@fit',
+    'quantization-bit=8,quant-bits=8,bits=8,load-in-8bit,load-8bit',
+    ['llama-factory', 'swift', 'peft'],
+  ],
+  // The class of a data set; its file has a flag of its own.
+  ['', 'litgpt.data=', ['litgpt']],
+  ['data', 'json-path', ['litgpt']],
   ['', 'lm-eval.model=', ['lm-eval']],
   ['', 'swift.merge-lora', ['swift']],
   ['zero=1', 'accelerate-config=zero1', ['trl']],
@@ -108,8 +124,8 @@ export const FURTHER_FLAGS: readonly FlagRow[] = [
   ['accumulation', 'ga', ['speech']],
   [
     'accumulation/batch@train-plan',
-    'global-batch-size,gbs,global-train-batch-size',
-    ['megatron', 'litgpt'],
+    'global-batch-size,gbs,global-train-batch-size,train-batch-size',
+    ['megatron', 'litgpt', 'deepspeed'],
   ],
   ['decay@train-plan', 'num-decay-steps', ['transformers']],
   ['<each>', 'speculative-config', ['vllm']],

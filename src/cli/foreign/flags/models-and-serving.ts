@@ -23,7 +23,7 @@ export const MODELS_AND_SERVING: readonly FlagRow[] = [
     '<model>',
     'model,file,preset,path,m,model-path,model-name,input,in,checkpoint,model-name-or-path,model-id,base-model,' +
       'pretrained,model-args=pretrained,a=pretrained,hf-model,load-from,config,ckpt-dir,src,pretrained-model-name-or-path,' +
-      'pretrained-model,pretrain,model-dir,checkpoint-dir,hf-path,base-model-id,base-model-name,model-tag,load,from,config-name,init-from=~^gpt2',
+      'model-id-or-path,pretrained-model,pretrain,model-dir,checkpoint-dir,hf-path,base-model-id,base-model-name,model-tag,load,from,config-name,init-from=~^gpt2',
     [
       ...([
         'llama.cpp',

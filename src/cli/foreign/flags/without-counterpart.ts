@@ -81,7 +81,7 @@ export const WITHOUT_COUNTERPART: readonly FlagRow[] = [
   // The memory of a plan is that of AdamW on all weights.
   [
     '<none>@train-plan',
-    'optim=~^(?!adamw(?:_torch)?(?:_fused)?$),optimizer=~^(?!adamw(?:_torch)?(?:_fused)?$),load-in-4bit,load-in-8bit,quantization-bit=,finetuning-type=~lora',
+    'optim=~^(?!adamw(?:_torch)?(?:_fused)?$),optimizer=~^(?!adamw(?:_torch)?(?:_fused)?$),load-in-4bit,load-in-8bit,quantization-bit=',
     ['transformers', 'axolotl', 'llama-factory'],
   ],
   [

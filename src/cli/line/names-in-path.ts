@@ -1,0 +1,77 @@
+/** Names of models in paths that are not here: those of another machine, or of a file that is not yet downloaded. */
+import fs from 'node:fs';
+import { downloadLine, isHubName } from '../../base/text/hub-names.js';
+import { quote } from '../../config/quote.js';
+import { LineMistake, type MeantLine } from './line-mistake.js';
+
+/** A type of llama.cpp at the end of a file's name, and the number of a part. */
+const TYPED = /^(.+?)[-._]((?:iq|q)\d\w*|tq[12]_0|mxfp4|bf16|f16|f32)(?:-\d{5}-of-\d{5})?$/i;
+
+interface NameInPath {
+  readonly model: string;
+  /** Type of the weights in the file's name. */
+  readonly dtype: string | undefined;
+}
+
+/**
+ * Names that a path can end with, the longest first: `/data/Qwen/Qwen3-8B` with its organization and without it,
+ * `Qwen3-8B-Q4_K_M.gguf` without its type. None for a path that exists, and for a name.
+ */
+function namesInPath(text: string): readonly NameInPath[] {
+  const parts = text
+    .replaceAll('\\', '/')
+    .split('/')
+    .filter((part) => !/^\.{0,2}$/.test(part));
+  const [folder, last = ''] = parts.length > 1 ? parts.slice(-2) : [undefined, parts[0]];
+  const isFile = /\.gguf$/i.test(last);
+  // ORG/NAME is itself a name.
+  const isPath = isFile || parts.length > 2 || /^[./~\\]/.test(text) || /[/\\]$/.test(text);
+  if (text.startsWith('hf:') || !(isPath || folder !== undefined) || fs.existsSync(text)) return [];
+  const stem = last.replace(/\.gguf$/i, '');
+  const [, name = stem, dtype] = (isFile ? TYPED.exec(stem) : null) ?? [];
+  const organized = folder === undefined || parts.length < 3 ? [] : [`${folder}/${name}`];
+  return [...organized, name].map((model) => ({ model, dtype: dtype?.toLowerCase() }));
+}
+
+/** What the command of a line takes. */
+interface Takes {
+  /** Whether a type of weights can be added. */
+  readonly type: boolean;
+  /** Whether models of the hub are read. */
+  readonly hub: boolean;
+}
+
+/** The mistake of a line whose model is not there. */
+export function missingModel(
+  word: string,
+  lines: readonly MeantLine[],
+  { hub }: Pick<Takes, 'hub'>,
+): LineMistake {
+  const isName = isHubName(word) || !/[/\\]|\.\w+$/.test(word);
+  const isOfHub = isHubName(word) && !hub;
+  return new LineMistake(`there is no ${isName ? 'model' : 'file'} ${quote(word)}`, lines, {
+    otherwise: isOfHub
+      ? `write ${downloadLine(word)}, then name the folder`
+      : `name a file${hub ? ', hf:ORG/NAME' : ''}, or a preset of minimind list`,
+    isCause: true,
+  });
+}
+
+/** A line with one model. */
+type LineOfModel = MeantLine & { readonly models: readonly [model: string] };
+
+/**
+ * Lines with another model in the place of a word that is none here: the one that a path is named after, or one of the
+ * hub. Whether it is a model is checked later.
+ */
+export function linesWithOther(words: readonly string[], at: number, takes: Takes): LineOfModel[] {
+  const word = words[at] ?? '';
+  const named = namesInPath(word).map(({ model, dtype }) => ({
+    words: words.toSpliced(at, 1, model, ...(dtype && takes.type ? ['--dtype', dtype] : [])),
+    models: [model] as const,
+    leftOut: [`there is no file ${quote(word)}`],
+  }));
+  const isOfHub = takes.hub && isHubName(word) && !fs.existsSync(word);
+  const reference = `hf:${word}`;
+  return isOfHub ? [...named, { words: words.with(at, reference), models: [reference] }] : named;
+}
