@@ -11,6 +11,7 @@ import { systemAdvice } from '../base/files/file-system.js';
 import { beginInputs, writtenFiles } from '../base/files/input-registry.js';
 import { beginMounts } from '../base/files/mounted.js';
 import { toJson } from '../base/text/escape.js';
+import { isHubName } from '../base/text/hub-names.js';
 import { joined } from '../base/text/words.js';
 import { escapeText, quote } from '../config/quote.js';
 import { spellAsFlags } from './flag-spelling.js';
@@ -187,24 +188,30 @@ async function refuseOtherWord(
     import('./foreign/unknown-command.js'),
     import('./line/words-of-line.js'),
   ]);
-  const [argument] = Object.keys(command.args);
-  if (!MODEL_ARGUMENTS.has(argument ?? '')) return;
+  const [argument = ''] = Object.keys(command.args);
+  if (!MODEL_ARGUMENTS.has(argument) && argument !== 'in') return;
   const parts = wordsOfLine(words.slice(length), command.flags);
   const word = parts.find(({ flag }) => flag === undefined)?.texts[0];
-  if (word === undefined || (await isPresent(word))) return;
+  if (word === undefined) return;
+  const { linesWithOther, missingModel } = await import('./line/names-in-path.js');
+  if (argument === 'in') {
+    // Files of a conversion can be of another machine; a repository has to be downloaded, and the sizes of a model are not enough.
+    if (isHubName(word) && !fs.existsSync(word)) throw missingModel(word, [], { hub: false });
+    return;
+  }
+  if (await isPresent(word)) return;
   if (/^[a-z]+$|^\d[\d.]*[kmbt]?$/.test(word)) {
     throw new LineMistake(`${quote(word)} is not a model`, [], {
       otherwise: 'minimind list shows the presets',
     });
   }
-  const { linesWithOther, missingModel } = await import('./line/names-in-path.js');
   const others = linesWithOther(words, words.indexOf(word, length), {
     type: Object.hasOwn(command.flags, 'dtype') && !words.some((each) => /^--dtype\b/.test(each)),
     hub: isOfHub(command),
   });
   const isHere = await Promise.all(others.map(({ models: [model] }) => isPresent(model)));
   const lines = others.filter((_, at) => isHere[at]);
-  const isPath = /[/\\]/.test(word) && !fs.existsSync(word);
+  const isPath = /[/\\]|\.(?:ya?ml|json|toml)$/.test(word) && !fs.existsSync(word);
   if (lines.length > 0 || isPath) throw missingModel(word, lines, { hub: isOfHub(command) });
 }
 

@@ -26,7 +26,7 @@ const LINES: readonly (readonly [tool: string, line: string, right: Right])[] = 
   ['ollama', 'ollama show hf --modelfile', is('profile hf')],
   ['ollama', 'ollama ps', is('list', 'doctor')],
   ['ollama', 'ollama serve', is('fit')],
-  ['ollama', 'ollama create mine -f Modelfile', says('minimind init')],
+  ['ollama', 'ollama create mine -f Modelfile', says('no store of models')],
   [
     'ollama',
     'generate hf --ids 1,2,3 --num_ctx 64 --num_predict 4 --repeat_penalty 1.1 --seed 42',

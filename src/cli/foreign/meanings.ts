@@ -112,7 +112,8 @@ export function commandAdvice(word: string, rest: readonly string[]): string | u
   if (isOfProgram && command === 'create' && type !== undefined) {
     return `write it as in minimind convert-checkpoint MODEL OUT.gguf --dtype ${type}`;
   }
-  if (OF_A_STORE.has(command) || (isOfProgram && OF_A_PROGRAM_STORE.has(command)))
+  const isModelfile = isOfProgram && command === 'create' && words.includes('-f');
+  if (isModelfile || OF_A_STORE.has(command) || (isOfProgram && OF_A_PROGRAM_STORE.has(command)))
     return 'minimind has no store of models: it reads files, folders and hf:ORG/NAME';
   const isClone = command === 'git' && words[0] === 'clone';
   const lines = [command, `${verbOf(word)} ${command}`].flatMap(linesOf);

@@ -143,6 +143,8 @@ export const PROGRAM_FLAGS: Readonly<Record<string, Readonly<Record<string, Prog
     // ml-explore/mlx-lm mlx_lm/generate.py.
     '-m': { name: '--max-tokens', only: /^\d+$/ },
   },
+  // llama-bench: its repetitions, which are a rank elsewhere.
+  bench: { '-r': { name: '--llama-bench.repeat' } },
   // The share of a model on the GPU.
   lms: { '--gpu': { name: '--gpu-offload', only: /^(?:max|auto|off|[01](?:\.\d+)?)$/ } },
   // Kinds of models: lm_eval/models.
@@ -176,4 +178,7 @@ export const PROGRAM_FLAGS: Readonly<Record<string, Readonly<Record<string, Prog
 
 /** A flag as the user wrote it, for one of `PROGRAM_FLAGS`: `--mlx.num-layers` is `--num-layers`. */
 export const writtenFlag = (word: string): string =>
-  word.replace(/^--(?:accelerate|exllama|litgpt|mlx|trtllm|lm-eval|sglang|swift|vllm)\./, '--');
+  word.replace(
+    /^--(?:accelerate|exllama|litgpt|llama-bench|mlx|trtllm|lm-eval|sglang|swift|vllm)\./,
+    '--',
+  );

@@ -21,10 +21,10 @@ import {
   type VerbWords,
   verbLines,
 } from './meanings.js';
-import { sizedModel } from './megatron-sizes.js';
 import { PROGRAMS, runnerNamed } from './programs.js';
 import { scriptError, scriptIn, scriptLine } from './scripts.js';
 import { memoryInSentence, modelsInSentence, type SaidLine, sentenceLine } from './sentences.js';
+import { nanoModel, sizedModel } from './sizes-in-flags.js';
 
 /**
  * The error for words that begin with no command of ours.
@@ -239,7 +239,9 @@ async function scriptStart(started: StartedScript, config: Config): Promise<User
   const rest = withoutSubcommand(written, started).map(modelOfConfig);
   const isCommand = config.findCommand(command) !== undefined;
   const values = rest.map((word) => word.replace(/^(?:--|\+{0,2}(?=[a-z]))[\w.-]+=/i, ''));
-  const isNamed = await Promise.all(values.map(isPresent));
+  const isNamed = await Promise.all(
+    values.map(async (word) => !IS_DATA.test(word) && isPresent(word)),
+  );
   const { message, suggestion } = scriptError('a command', started.script);
   const verb = verbWords(rest, config);
   const inPath = verbLines(verbInPath(started), verb);
@@ -252,7 +254,11 @@ async function scriptStart(started: StartedScript, config: Config): Promise<User
     const verb = verbs[0]?.[0] ?? (isCommand ? command : undefined);
     const missing = missingFile(rest.slice(0, 1));
     if (missing !== undefined && verb !== undefined) return usageError(message, missing);
-    const sized = verb === 'train-plan' ? sizedModel(rest) : undefined;
+    const at = rest.findIndex((word) => IS_CONFIG_FLAG.test(word));
+    const inline = /=(.*)$/s.exec(rest[at] ?? '')?.[1];
+    const config = at < 0 ? undefined : missingFile([inline ?? rest[at + 1] ?? '']);
+    if (config !== undefined) return usageError(message, config);
+    const sized = verb === 'train-plan' ? (sizedModel(rest) ?? nanoModel(rest)) : undefined;
     if (sized !== undefined) {
       const lead = `its sizes, as a model like ${sized.model}:`;
       const own = {
@@ -274,9 +280,6 @@ async function scriptStart(started: StartedScript, config: Config): Promise<User
         : usageError(message, `name a config or a preset, as minimind ${verb} --help shows`);
     }
     if (rest.length === 0) return undefined;
-    const at = rest.findIndex((word) => /^--config(?:[-_]file)?$/.test(word));
-    const config = at < 0 ? undefined : missingFile(rest.slice(at + 1, at + 2));
-    if (config !== undefined) return usageError(message, config);
     const lead = `with your model in the place of ${example[1]}:`;
     const own = { words: [...example, ...rest], isOfTool: true, leftOut, hasExample: true, lead };
     return new LineMistake(message, [own], { otherwise: suggestion });
@@ -398,6 +401,12 @@ async function commandOf(model: string): Promise<string> {
 
 /** Names of files with a model or a training. */
 const IS_MODEL_FILE = /\.(?:ya?ml|json|toml|safetensors|gguf|pt|pth)$/i;
+
+/** Files with data, which are no models. */
+const IS_DATA = /\.(?:jsonl|txt|csv|parquet|npy|raw)$/i;
+
+/** A flag with the config of a script: `--job.config_file` in torchtitan. */
+const IS_CONFIG_FLAG = /^--(?:[\w-]+\.)?config(?:[-_]file)?(?:=|$)/;
 
 /** Names of files, which have a folder or an ending; `fvcore.nn` is none. */
 const IS_PATH = /[/\\]|\.(?:ya?ml|json|toml|safetensors|gguf|ggml|pt|pth|bin|onnx|ckpt|index)$/i;

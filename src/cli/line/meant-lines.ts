@@ -92,7 +92,11 @@ export function meantLines(typed: TypedLine, given: GivenFlag): MeantLine[] {
   const [only, ...others] = found.filter(
     ({ meaning: { name }, lines }) => lines.length > 0 && name !== '' && name !== '<none>',
   );
-  if (only && others.length === 0 && typed.meanings.isSpelling(given.name, only.meaning)) {
+  // A device of a program without a number is no card: hpu, neuron.
+  const device = given.value ?? typed.words[given.at + 1] ?? '';
+  const isDevice = typed.isOfTool && given.name === 'device' && !/\d/.test(device);
+  const isOne = only !== undefined && others.length === 0 && !isDevice;
+  if (isOne && typed.meanings.isSpelling(given.name, only.meaning)) {
     return only.lines.map((line) => ({
       ...line,
       isSpelling: !line.hasExample && line.leftOut === undefined,
@@ -325,7 +329,7 @@ function specialLines(reading: Reading): MeantLine[] | undefined {
   if (isOfHub || isReplicas) return [withoutFlag(typed, given, '<none>', length)];
   // A checkpoint is a file; the name of a model is an argument.
   const isName = own !== undefined && (!/[/\\]|\.(?!\d)\w+$/.test(own) || isHubName(own));
-  if (name === 'checkpoint' && isNoFile && isName) return [];
+  if (name === 'checkpoint' && isNoFile && (isName || typed.isOfTool)) return [];
   if (meaning.isPerSequence) return inTokens(typed, name, own, given.at, length);
   if (meaning.isOfStep) return perStep(typed, name, own, given.at, length);
   if (name.startsWith('<')) return asArgument(typed, name.slice(1, -1), own, given.at, length);
@@ -376,6 +380,11 @@ function valueLines(
   const value = acceptedValue(flag, own);
   if (value === undefined) return [];
   const lead = `did you mean --${name}?`;
+  const cache = name === 'cache-dtype' ? givenFlag(typed, name, given.at) : undefined;
+  if (cache !== undefined && cache.at < given.at && cache.value !== value) {
+    const line = typed.corrected(given.at, [], length);
+    return [{ ...line, leftOut: [`${given.written} ${own}: keys and values have one type here`] }];
+  }
   const other = name === 'dtype' ? givenFlag(typed, 'dtype', given.at) : undefined;
   if (other === undefined || !OF_QUANTIZATION.test(given.name)) {
     const line = typed.corrected(given.at, [`--${name}`, value], length);

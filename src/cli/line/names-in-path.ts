@@ -30,7 +30,12 @@ function namesInPath(text: string): readonly NameInPath[] {
   const stem = last.replace(/\.gguf$/i, '');
   const [, name = stem, dtype] = (isFile ? TYPED.exec(stem) : null) ?? [];
   const organized = folder === undefined || parts.length < 3 ? [] : [`${folder}/${name}`];
-  return [...organized, name].map((model) => ({ model, dtype: dtype?.toLowerCase() }));
+  return [...organized, name].flatMap((model) => {
+    // Unsloth's mixtures by layer have names of their own.
+    const plain = model.replace(/-UD$/i, '');
+    const names = plain === model ? [model] : [plain, plain.replace(/-MTP$/i, '')];
+    return names.map((each) => ({ model: each, dtype: dtype?.toLowerCase() }));
+  });
 }
 
 /** What the command of a line takes. */
@@ -40,6 +45,12 @@ interface Takes {
   /** Whether models of the hub are read. */
   readonly hub: boolean;
 }
+
+/** The type of llama.cpp that is nearest to a mixture of another program: q4_k_xl. */
+const nearType = (dtype: string): string =>
+  dtype.replace(/^q([2-6])_k_xl$/, (_, bits) =>
+    bits === '2' || bits === '6' ? `q${bits}_k` : `q${bits}_k_${bits === '3' ? 'l' : 'm'}`,
+  );
 
 /** The mistake of a line whose model is not there. */
 export function missingModel(
@@ -66,11 +77,22 @@ type LineOfModel = MeantLine & { readonly models: readonly [model: string] };
  */
 export function linesWithOther(words: readonly string[], at: number, takes: Takes): LineOfModel[] {
   const word = words[at] ?? '';
-  const named = namesInPath(word).map(({ model, dtype }) => ({
-    words: words.toSpliced(at, 1, model, ...(dtype && takes.type ? ['--dtype', dtype] : [])),
-    models: [model] as const,
-    leftOut: [`there is no file ${quote(word)}`],
-  }));
+  const named = namesInPath(word).flatMap(({ model, dtype }): LineOfModel[] => {
+    // Without its type, the line would answer for other weights.
+    if (dtype !== undefined && !takes.type) return [];
+    const near = dtype && nearType(dtype);
+    const kind = isHubName(word) ? 'model' : 'file';
+    return [
+      {
+        words: words.toSpliced(at, 1, model, ...(near ? ['--dtype', near] : [])),
+        models: [model],
+        leftOut: [
+          `there is no ${kind} ${quote(word)}`,
+          ...(near === dtype ? [] : [`${dtype} is counted as ${near}`]),
+        ],
+      },
+    ];
+  });
   const isOfHub = takes.hub && isHubName(word) && !fs.existsSync(word);
   const reference = `hf:${word}`;
   return isOfHub ? [...named, { words: words.with(at, reference), models: [reference] }] : named;

@@ -329,7 +329,9 @@ function readChoices(
   );
   const wrong = meant.indexOf(undefined);
   if (wrong < 0) return meant.join(delimiter);
-  const close = nearestWithDigits(items[wrong] ?? '', options);
+  const advice = typed.meanings.valueAdvice(flag.name, items[wrong] ?? '');
+  // Another type is no misspelling of one: iq4_k of q4_k.
+  const close = advice === undefined ? nearestWithDigits(items[wrong] ?? '', options) : undefined;
   const name = `--${flag.name}`;
   const inline = at === end ? value : undefined;
   const given = { at, value: inline, name: flag.name, written: name };
@@ -341,7 +343,7 @@ function readChoices(
       ? others
       : [typed.corrected(at, [name, items.with(wrong, close).join(delimiter)], end - at + 1)],
     undefined,
-    typed.meanings.valueAdvice(flag.name, items[wrong] ?? '') ?? listingOf({ ...flag, options }),
+    advice ?? listingOf({ ...flag, options }),
   );
 }
 

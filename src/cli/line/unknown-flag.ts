@@ -193,15 +193,14 @@ function leftOut(typed: TypedLine, given: GivenFlag): MeantLine[] {
   if (!typed.isOfTool && !others.some(isKnown)) return [];
   // A flag of ours says something, and so does one with a counterpart that does not take its value.
   const isOurs = typed.others.some(({ flags }) => Object.hasOwn(flags, given.name));
-  const isOwn = typed.meanings
-    .flagMeanings(given.name, typed.command.id)
-    .some(
-      ({ name }) =>
-        Object.hasOwn(typed.command.flags, name) ||
-        name === '<hub>' ||
-        name === '<model>' ||
-        Object.hasOwn(typed.command.args, name.slice(1, -1)),
-    );
+  const isOwn = typed.meanings.flagMeanings(given.name, typed.command.id).some(
+    ({ name }) =>
+      Object.hasOwn(typed.command.flags, name) ||
+      name === '<hub>' ||
+      // A second model is the name that a program serves it by.
+      (name === '<model>' && typed.arguments.length === 0) ||
+      (name !== '<model>' && Object.hasOwn(typed.command.args, name.slice(1, -1))),
+  );
   // A GPU asks for another command.
   const isAsked = given.name === 'gpu' && !ABOUT_A_MODEL.includes(typed.command.id);
   if ((isOurs && !typed.isOfTool) || isOwn || isAsked) return [];

@@ -4,7 +4,8 @@
  *
  * - shell scripts that start `vllm serve`, `sglang.launch_server`, `trtllm-serve`, `llama-server`, `llama-cli`
  * - shell scripts that start `torchrun`, `accelerate launch`, `deepspeed`, `mpirun`, `swift sft`, `litgpt`, `tune run`
- * - NVIDIA/Megatron-LM examples/llama, examples/gpt3, examples/qwen: sizes without a config
+ * - shell scripts that start `llama-bench`, `mlx_lm`, `lmdeploy`, `vllm bench`, `genai-perf`, `axolotl`
+ * - Megatron-LM and nanoGPT: sizes without a config
  */
 import type { Guess, Saying } from '../guesses.js';
 
@@ -48,6 +49,44 @@ const SERVERS: readonly Guess[] = [
   [
     './build/bin/llama-cli -m models/llama-2-7b.Q4_0.gguf -p "Test" -n 100',
     is('fit llama-2-7b --dtype q4_0 --output-tokens 100 --gpu rtx-4090'),
+  ],
+  [
+    'llama-bench -m /tmp/qwen3-0.6b-Q8_0.gguf -p 770 -n 32 -r 1',
+    is('fit qwen3-0.6b --dtype q8_0 --prompt-tokens 770 --output-tokens 32 --gpu rtx-4090'),
+  ],
+  [
+    'llama-server -m Qwen3.6-35B-A3B-UD-Q4_K_XL.gguf --n-cpu-moe 32 -c 131072',
+    is('fit Qwen3.6-35B-A3B --dtype q4_k_m --cpu-experts 32 --context 131072 --gpu rtx-4090'),
+  ],
+  [
+    'llama-server -m qwen3-8b -ctk q8_0 -ctv q4_0 -c 8192',
+    is('fit qwen3-8b --cache-dtype q8_0 --context 8192'),
+  ],
+  [
+    'lmdeploy serve api_server qwen3-8b --model-name qwen --device neuron --tp 2',
+    is('fit qwen3-8b --tensor-parallel 2 --gpu h100-80gb'),
+  ],
+  [
+    'vllm bench serve --model Qwen/Qwen3-8B --dataset-name random --random-input-len 1024 --num-prompt 100 --request-rate inf',
+    is('fit Qwen/Qwen3-8B --prompt-tokens 1024 --gpu h100-80gb'),
+  ],
+  [
+    'genai-perf profile -m meta/llama-3.1-8b-instruct --synthetic-input-tokens-mean 200 --concurrency 8',
+    is('fit llama-3.1-8b-instruct --prompt-tokens 200 --users 8 --gpu h100-80gb'),
+  ],
+  [
+    'llama-quantize model-f16.gguf out.gguf iq4_k',
+    { says: ['iq4_k is read and counted, not written'], never: ['--dtype q4_k '] },
+  ],
+  [
+    'mlx_lm.convert --hf-path google/gemma-4-E2B-it --mlx-path ./q4 -q',
+    says('hf download google/gemma-4-E2B-it'),
+  ],
+  ['mlx_lm.lora --config lora_config.yaml', says('there is no file "lora_config.yaml"')],
+  ['axolotl train config.yaml', says('there is no file "config.yaml"')],
+  [
+    'ollama create mine -f finetune/Modelfile',
+    { says: ['no store of models'], never: ['--force'] },
   ],
   ['fit models/Qwen3-0.6B-Q8_0.gguf', is('fit Qwen3-0.6B --dtype q8_0')],
   ['profile /models/Qwen/Qwen3-8B', is('profile Qwen/Qwen3-8B')],
@@ -111,6 +150,14 @@ const TRAININGS: readonly Guess[] = [
     is('train-plan qwen3-0.6b --data data.jsonl --batch 1 --accumulation 16'),
   ],
   [
+    'torchrun --nproc_per_node=4 torchtitan/train.py --job.config_file llama3_8b.toml',
+    says('there is no file "llama3_8b.toml"'),
+  ],
+  [
+    'python trainer/train_full_sft.py --data_path data.jsonl --epochs 2 --batch_size 16',
+    is('train-plan minimind2-small --tokens 1B --data data.jsonl --epochs 2 --batch 16'),
+  ],
+  [
     'accelerate launch --config_file zero3.yaml scripts/run_sft.py recipes/sft.yaml',
     says('there is no file "recipes/sft.yaml"'),
   ],
@@ -120,7 +167,13 @@ const TRAININGS: readonly Guess[] = [
   ],
 ];
 
-const MEGATRON: readonly Guess[] = [
+const SIZES: readonly Guess[] = [
+  [
+    'python train.py --n_layer 6 --n_head 8 --n_embd 384 --block_size=256 --batch_size 64 --max_iters 6000',
+    is(
+      'train-plan gpt2 --set model.n_layer=6 --set model.n_head=8 --set model.n_embd=384 --set model.n_positions=256 --context 256 --batch 64 --steps 6000',
+    ),
+  ],
   [
     'torchrun --nproc_per_node 8 --nnodes 4 pretrain_gpt.py --num-layers 80 --hidden-size 8192 --num-attention-heads 64 --group-query-attention --num-query-groups 8 --ffn-hidden-size 28672 --use-rotary-position-embeddings --untie-embeddings-and-output-weights --swiglu --normalization RMSNorm --seq-length 2048 --micro-batch-size 1 --tensor-model-parallel-size 4 --pipeline-model-parallel-size 4',
     is(
@@ -139,4 +192,4 @@ const MEGATRON: readonly Guess[] = [
   ],
 ];
 
-export const WILD_GUESSES: readonly Guess[] = [...SERVERS, ...ADAPTERS, ...TRAININGS, ...MEGATRON];
+export const WILD_GUESSES: readonly Guess[] = [...SERVERS, ...ADAPTERS, ...TRAININGS, ...SIZES];

@@ -56,6 +56,8 @@ export const FURTHER_FLAGS: readonly FlagRow[] = [
   // The class of a data set; its file has a flag of its own.
   ['', 'litgpt.data=', ['litgpt']],
   ['data', 'json-path', ['litgpt']],
+  // All requests at once.
+  ['', 'request-rate=inf', ['vllm', 'sglang']],
   ['', 'lm-eval.model=', ['lm-eval']],
   ['', 'swift.merge-lora', ['swift']],
   ['zero=1', 'accelerate-config=zero1', ['trl']],
@@ -118,7 +120,8 @@ export const FURTHER_FLAGS: readonly FlagRow[] = [
   ['<model>@generate|evaluate', 'out-dir', ['nanogpt']],
   ['tokens@train-plan', 'max-tokens', ['litgpt']],
   ['@train-plan', 'train,do-train,launcher=', ['mlx', 'transformers', 'axolotl']],
-  ['repeat@quick-test', 'r', ['llama.cpp']],
+  ['repeat@quick-test', 'r,llama-bench.repeat', ['llama.cpp']],
+  ['<none>@fit', 'llama-bench.repeat=', ['llama.cpp']],
   ['micro-batch', 'device-batch-size', ['nanochat']],
   ['batch', 'device-batch-size', ['nanochat']],
   ['accumulation', 'ga', ['speech']],

@@ -44,7 +44,7 @@ export const WITHOUT_COUNTERPART: readonly FlagRow[] = [
     '<none>',
     'cuda-memory-fraction=,max-batch-prefill-tokens=,max-batch-total-tokens=,waiting-served-ratio=,speculate=,max-best-of=,' +
       'max-num-tokens=,max-beam-width=,' +
-      'num-prompts=,num-requests=,request-count=,random-range-ratio=,burstiness=',
+      'num-prompts=,num-prompt=,num-requests=,request-count=,random-range-ratio=,burstiness=',
     ['tgi', 'trtllm', 'genaiperf', 'vllm'],
   ],
   [

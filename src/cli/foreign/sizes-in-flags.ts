@@ -1,5 +1,5 @@
 /**
- * Models by the flags of Megatron-LM, which name no config: a model that is here with their sizes. Loaded only for a
+ * Models by the flags of Megatron-LM and nanoGPT, which name no config: a model that is here with their sizes. Loaded only for a
  * script without a model. Names and defaults: NVIDIA/Megatron-LM megatron/training/arguments.py.
  */
 import { ownValue } from '../../base/values.js';
@@ -82,6 +82,32 @@ interface SizedLine {
   readonly model: string;
   /** The settings, and then the words that are no sizes. */
   readonly words: readonly string[];
+}
+
+/** Sizes of nanoGPT, on GPT-2 as its own defaults: karpathy/nanoGPT train.py, model.py. */
+const NANO: Readonly<Record<string, string>> = {
+  n_layer: 'n_layer',
+  n_head: 'n_head',
+  n_embd: 'n_embd',
+  block_size: 'n_positions',
+};
+
+/** The model of a line with the sizes of nanoGPT; undefined for one without them. */
+export function nanoModel(words: readonly string[]): SizedLine | undefined {
+  if (!words.some((word) => /^--n_(?:layer|embd|head)(?:=|$)/.test(word))) return undefined;
+  const settings: string[] = [];
+  const rest = words.flatMap((word, at) => {
+    const sizeIn = (text: string) => ownValue(NANO, /^--(\w+)/.exec(text)?.[1] ?? '');
+    const key = sizeIn(word);
+    const isValue = !word.startsWith('-') && sizeIn(words[at - 1] ?? '') !== undefined;
+    const isOfContext = /^--block_size\b/.test(isValue ? (words[at - 1] ?? '') : word);
+    if (key !== undefined) {
+      const value = /=(.*)$/.exec(word)?.[1] ?? words[at + 1];
+      settings.push('--set', `model.${key}=${value}`);
+    }
+    return (key === undefined && !isValue) || isOfContext ? [word] : [];
+  });
+  return { model: 'gpt2', words: [...settings, ...rest] };
 }
 
 /** Values by the names of the flags; switches are ''. */
