@@ -6,6 +6,7 @@ import {
   comparisonWarnings,
   type ModelCandidates,
 } from '../estimate/comparison/compare-models.js';
+import { settingFacts } from '../model/architecture/family.js';
 import { DEFAULT_OPTIMIZER } from '../model/budget/optimizers.js';
 import { type AnswerNotes, type Model, withNotes } from './answer.js';
 import type { SettingOptions } from './profile.js';
@@ -58,5 +59,9 @@ const candidatesOf = (models: readonly Model[]): ModelCandidates => ({
     const loaded = models[index];
     if (loaded === undefined) throw new RangeError(`no model ${index}`);
     return { file: loaded.file, chosen: [], loaded, problems: loaded.warnings };
+  },
+  async brief(index) {
+    const loaded = models[index];
+    return { facts: loaded && settingFacts(loaded) };
   },
 });

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { comparisonOf, type ModelCandidate } from '../../src/estimate/comparison/compare-models.js';
+import { settingFacts } from '../../src/model/architecture/family.js';
 import { hybrid } from '../../src/model/architecture/models/hybrid.js';
 import { presetsOf } from '../../src/model/architecture/presets.js';
 import { compareReport } from '../../src/report/compare/compare-report.js';
@@ -25,7 +26,11 @@ const presets = presetsOf('hybrid').map(({ name, document }) =>
 async function compared(candidates: readonly ModelCandidate[], swept: readonly string[] = []) {
   const { length: count } = candidates;
   const candidate = async (index: number) => candidates[index] as ModelCandidate;
-  const models = { count, swept, sample: [...candidates.keys()], candidate };
+  const brief = async (index: number) => {
+    const { loaded } = await candidate(index);
+    return { facts: loaded && settingFacts(loaded) };
+  };
+  const models = { count, swept, sample: [...candidates.keys()], candidate, brief };
   const { measure, table } = await comparisonOf(models, SETTINGS);
   return table(measure);
 }

@@ -9,7 +9,8 @@ import { modelName } from '../../base/text/words.js';
 import { isRecord } from '../../base/values.js';
 import { nearest } from '../../config/nearest.js';
 import { formatPath, quote, valueAt } from '../../config/quote.js';
-import type { Family, FamilyDocument, TrainingHints } from '../../model/architecture/family.js';
+import type { Family, FamilyDocument, SettingFacts } from '../../model/architecture/family.js';
+import { settingFacts } from '../../model/architecture/family.js';
 import type { LanguageModel } from '../../model/architecture/layer.js';
 import { BOOKKEEPING_KEYS } from '../../model/architecture/transformer/settings.js';
 import { refuseCacheWidths } from '../../model/budget/cache-widths.js';
@@ -149,12 +150,8 @@ export interface ModelCandidates {
   /** Indices of a few models that usually cover all values on which the common setting depends. */
   readonly sample: readonly number[];
   candidate(index: number): Promise<ModelCandidate>;
-}
-
-/** Training hints and positions of a model, which the common setting follows. */
-interface SettingFacts {
-  readonly hints: TrainingHints;
-  readonly positions: number;
+  /** What the common setting follows of a model, which can be known without loading it again. */
+  brief(index: number): Promise<{ readonly facts: SettingFacts | undefined }>;
 }
 
 /** A model counted at the expected setting. */
@@ -186,14 +183,18 @@ export async function comparisonOf(
 ): Promise<Comparison> {
   refuseAlike(wish.texts ?? []);
   const known: SettingFacts[] = [];
-  for (const index of models.sample) known.push(...settingFacts(await models.candidate(index)));
+  for (const index of models.sample) {
+    const { facts } = await models.brief(index);
+    if (facts !== undefined) known.push(facts);
+  }
   const expected = comparedSetting(known, wish);
   // Other sweeps have no two equal models, and what is remembered of them would only take memory.
   const isOfTraining = models.swept.some((key) => !key.startsWith('model.'));
   const figures = isOfTraining ? new KnownFigures() : undefined;
   const measureAt = async (index: number, setting: CommonSetting | undefined) => {
     const candidate = await models.candidate(index);
-    const [facts = null] = settingFacts(candidate);
+    const { loaded } = candidate;
+    const facts = loaded === undefined ? null : settingFacts(loaded);
     return { facts, row: measure(candidate, setting, wish, figures) };
   };
   return {
@@ -223,16 +224,6 @@ export async function comparisonOf(
     },
   };
 }
-
-const settingFacts = ({ loaded }: ModelCandidate): SettingFacts[] =>
-  loaded === undefined
-    ? []
-    : [
-        {
-          hints: loaded.family.trainingHints?.(loaded.document) ?? {},
-          positions: loaded.model.positions,
-        },
-      ];
 
 /** Whether models have the same figures at both. */
 function isSameSetting(one: CommonSetting, other: CommonSetting | undefined): boolean {

@@ -3,8 +3,12 @@
 import { type Problem, problemsOf, UserError, usageError } from '../../base/errors.js';
 import { nextTurn } from '../../base/next-turn.js';
 import { setting } from '../../base/text/setting.js';
+import { sumOf } from '../../base/values.js';
 import { type SweepPoint, sweepOf } from '../../config/overrides.js';
-import { tensorsOf, walkCounted } from '../../model/architecture/walk.js';
+import type { SettingFacts } from '../../model/architecture/family.js';
+import { settingFacts } from '../../model/architecture/family.js';
+import type { LanguageModel, Layer } from '../../model/architecture/layer.js';
+import { sumOfTensors, walkCounted } from '../../model/architecture/walk.js';
 import type { CheckpointFlags, LoadedModel, ModelSource } from './checkpoint-model.js';
 import { loadAllFiles, openModelSource } from './model-source.js';
 import { asWhole } from './whole-model.js';
@@ -12,8 +16,9 @@ import { asWhole } from './whole-model.js';
 /** A larger number is an error in a list. */
 const MAX_MODELS = 100_000;
 
-/** Tensors of all models that are kept: with what is derived from them, about 50 MB. */
+/** Tensors of all models that are kept: with what is derived from them, about 50 MB; and models, with their documents. */
 const MOST_KEPT_TENSORS = 50_000;
+const MOST_KEPT_MODELS = 10_000;
 
 export interface LoadedCandidate {
   readonly file: string;
@@ -40,6 +45,15 @@ export interface Candidates {
   /** File and values of each. */
   readonly points: readonly Pick<LoadedCandidate, 'file' | 'chosen'>[];
   candidate(index: number): Promise<LoadedCandidate>;
+  brief(index: number): Promise<Brief>;
+}
+
+/** What is known of a candidate without its model. */
+interface Brief {
+  /** What the common setting follows; undefined for an invalid candidate. */
+  readonly facts: SettingFacts | undefined;
+  /** Seconds that the size of the model adds. */
+  readonly seconds: number;
 }
 
 /**
@@ -55,30 +69,32 @@ export async function openCandidates(
   refuseTooMany(sources.length * sweep.size);
   const combinations = sweep.points();
   const sample = sampleOf(combinations);
-  let keptTensors = 0;
+  const isKept = keptSpace();
   const keep = (
     { known }: { readonly known: Map<number, LoadedCandidate> },
     at: number,
     candidate: LoadedCandidate,
   ) => {
-    const tensors = candidate.loaded ? tensorsOf(candidate.loaded.model).length : 0;
-    if (keptTensors + tensors > MOST_KEPT_TENSORS) return;
-    keptTensors += tensors;
-    known.set(at, candidate);
+    if (isKept(candidate)) known.set(at, candidate);
   };
   const { loaded: opened, error } = await loadAllFiles(sources, async (path) => {
     const source = await openModelSource(path, flags);
     const file = path === '-' ? '<stdin>' : path;
     const known = new Map<number, LoadedCandidate>();
-    const from = { source, file, known };
+    const briefs = new Map<number, Brief>();
+    const from = { source, file, known, briefs };
     // Without a sweep, an invalid source is an error.
-    if (sweep.keys.length === 0) keep(from, 0, await candidateOf(file, source, combinations[0]));
+    if (sweep.keys.length === 0) {
+      const candidate = await candidateOf(file, source, combinations[0]);
+      briefs.set(0, briefOf(candidate));
+      keep(from, 0, candidate);
+    }
     return from;
   });
   if (error) throw error;
   const { length: size } = combinations;
   const isSampled = new Set(sample);
-  return {
+  const models: Candidates = {
     count: opened.length * size,
     swept: sweep.keys,
     sample: opened.flatMap((_, number) => sample.map((at) => number * size + at)),
@@ -96,8 +112,36 @@ export async function openCandidates(
       if (isSampled.has(at)) keep(from, at, found);
       return found;
     },
+    async brief(index) {
+      const known = opened[Math.floor(index / size)]?.briefs.get(index % size);
+      return known ?? briefOf(await models.candidate(index));
+    },
+  };
+  return models;
+}
+
+/** Counts the models that are kept, and tells whether there is space for another one. */
+function keptSpace(): (candidate: LoadedCandidate) => boolean {
+  let [tensors, models] = [0, 0];
+  // Models that differ in their vocabulary alone have their blocks in common.
+  const blocks = new Set<LanguageModel['blocks']>();
+  return ({ loaded }) => {
+    const own = loaded?.model;
+    const isShared = own !== undefined && blocks.has(own.blocks);
+    const parts = own === undefined ? [] : isShared ? [own.embedding, own.norm, own.head] : [own];
+    const added = sumOf(parts, tensorCount);
+    if (tensors + added > MOST_KEPT_TENSORS || models >= MOST_KEPT_MODELS) return false;
+    tensors += added;
+    models += 1;
+    if (own !== undefined) blocks.add(own.blocks);
+    return true;
   };
 }
+
+const briefOf = (candidate: LoadedCandidate): Brief => ({
+  facts: candidate.loaded && settingFacts(candidate.loaded),
+  seconds: candidateSeconds(candidate),
+});
 
 function refuseTooMany(models: number): void {
   if (models <= MAX_MODELS) return;
@@ -165,8 +209,10 @@ const TENSOR_SECONDS = 18e-6;
 const candidateSeconds = ({ loaded }: LoadedCandidate): number =>
   loaded === undefined
     ? LAYER_SECONDS
-    : LAYER_SECONDS * walkCounted(loaded.model).length +
-      TENSOR_SECONDS * tensorsOf(loaded.model).length;
+    : LAYER_SECONDS * walkCounted(loaded.model).length + TENSOR_SECONDS * tensorCount(loaded.model);
+
+/** Tensors of a layer, with those of all experts. */
+const tensorCount = (layer: Layer): number => sumOfTensors(layer, () => 1);
 
 /**
  * Seconds of each candidate, estimated from the sample: each value multiplies them by the factor that it has alone. A
@@ -175,7 +221,7 @@ const candidateSeconds = ({ loaded }: LoadedCandidate): number =>
 export async function candidateCosts(models: Candidates): Promise<number[]> {
   const { points, sample, swept } = models;
   const seconds = new Map<number, number>();
-  for (const index of sample) seconds.set(index, candidateSeconds(await models.candidate(index)));
+  for (const index of sample) seconds.set(index, (await models.brief(index)).seconds);
   const costs: number[] = [];
   for (let start = 0; start < points.length; ) {
     const { file, chosen: first = [] } = points[start] ?? {};

@@ -55,23 +55,17 @@ export function trainingMemoryOf(
 
 function trainedIn(model: LanguageModel): Trained[] {
   const tables = embeddingsOf(model);
-  const isPlain = (tensor: Param) => model.head.weight !== tensor && !tables.has(tensor);
-  return countedTensors(model)
-    .filter(({ tensor: { role } }) => role === 'parameter')
-    .map(({ tensor, count }) =>
-      count === 1 && isPlain(tensor)
-        ? plainTrained(tensor)
-        : { elements: tensor.elements, count, ...roleOf(model, tensor) },
-    );
+  const trained: Trained[] = [];
+  for (const { tensor, count } of countedTensors(model)) {
+    if (tensor.role !== 'parameter') continue;
+    const { elements, shape } = tensor;
+    const isEmbedding = tables.has(tensor);
+    const isHead = model.head.weight === tensor;
+    const [columns, matrices] = [columnsOf(shape), matricesOf(shape)];
+    trained.push({ elements, count, isEmbedding, isHead, columns, matrices });
+  }
+  return trained;
 }
-
-/** Most tensors stand alone and are no table of a model: these are equal in all models that have them. */
-const plainTrained = memoized(
-  (tensor: Param): Trained => ({
-    ...{ elements: tensor.elements, count: 1, isEmbedding: false, isHead: false },
-    ...shapeOf(tensor),
-  }),
-);
 
 /** Bytes per weight and per activation. */
 export const trainingBytes = (precision: Precision): number => PRECISIONS[precision].weightBytes;
@@ -84,14 +78,17 @@ export function roleOf(
   return {
     isEmbedding: embeddingsOf(model).has(tensor),
     isHead: model.head.weight === tensor,
-    ...shapeOf(tensor),
+    columns: columnsOf(tensor.shape),
+    matrices: matricesOf(tensor.shape),
   };
 }
 
-const shapeOf = ({ shape }: Param): Pick<Trained, 'columns' | 'matrices'> => ({
-  columns: shape.length < 2 ? undefined : shape.at(-1),
-  matrices: shape.slice(0, -2).reduce((product, size) => product * size, 1),
-});
+const columnsOf = (shape: Param['shape']): number | undefined =>
+  shape.length < 2 ? undefined : shape.at(-1);
+
+/** Matrices in a tensor, by the dimensions before the last two. */
+const matricesOf = (shape: Param['shape']): number =>
+  shape.reduce((product, size, at) => (at < shape.length - 2 ? product * size : product), 1);
 
 /** Tables with a row per token or position. If tied, the token table is also the head. */
 const embeddingsOf = memoized(
