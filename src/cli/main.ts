@@ -11,14 +11,13 @@ import { systemAdvice } from '../base/files/file-system.js';
 import { beginInputs, writtenFiles } from '../base/files/input-registry.js';
 import { beginMounts } from '../base/files/mounted.js';
 import { toJson } from '../base/text/escape.js';
-import { isHubName } from '../base/text/hub-names.js';
 import { joined } from '../base/text/words.js';
-import { escapeText, quote } from '../config/quote.js';
+import { escapeText } from '../config/quote.js';
 import { spellAsFlags } from './flag-spelling.js';
 import type { HelpLength } from './help.js';
 import { readCommandLine } from './line/command-line.js';
 import { LineMistake, type MeantLine, pasteable, withoutParserText } from './line/line-mistake.js';
-import { type DeclaredCommand, MODEL_ARGUMENTS, NeedsMeanings } from './line/typed-line.js';
+import { NeedsMeanings } from './line/typed-line.js';
 import { renderOptions, writeInterruption, writeStdout } from './output.js';
 
 /** Must match `additionalHelpFlags` and `additionalVersionFlags` in package.json. */
@@ -161,6 +160,7 @@ async function checkLine(
   const name = words.slice(0, isCommand ? 1 : 2);
   const rest = (await readWords([...words], config, isOfTool)).slice(name.length);
   const declared = config.findCommand(name.join(':'), { must: true });
+  const { isOfHub, refuseOtherWord } = await import('./line/other-word.js');
   if (isOfTool) await refuseOtherWord(declared, [...name, ...rest], name.length);
   const reference = isOfHub(declared) ? undefined : rest.find((word) => word.startsWith('hf:'));
   if (reference !== undefined) {
@@ -173,51 +173,6 @@ async function checkLine(
     throw asUserError(error);
   }
 }
-
-/**
- * Refuses a word of another tool in the place of a model: `server start`. A name that is not here can be one of the hub,
- * and a path can end with one.
- * @param length Number of words of the command's name.
- */
-async function refuseOtherWord(
-  command: DeclaredCommand,
-  words: readonly string[],
-  length: number,
-): Promise<void> {
-  const [{ isPresent }, { wordsOfLine }] = await Promise.all([
-    import('./foreign/unknown-command.js'),
-    import('./line/words-of-line.js'),
-  ]);
-  const [argument = ''] = Object.keys(command.args);
-  if (!MODEL_ARGUMENTS.has(argument) && argument !== 'in') return;
-  const parts = wordsOfLine(words.slice(length), command.flags);
-  const word = parts.find(({ flag }) => flag === undefined)?.texts[0];
-  if (word === undefined) return;
-  const { linesWithOther, missingModel } = await import('./line/names-in-path.js');
-  if (argument === 'in') {
-    // Files of a conversion can be of another machine; a repository has to be downloaded, and the sizes of a model are not enough.
-    if (isHubName(word) && !fs.existsSync(word)) throw missingModel(word, [], { hub: false });
-    return;
-  }
-  if (await isPresent(word)) return;
-  if (/^[a-z]+$|^\d[\d.]*[kmbt]?$/.test(word)) {
-    throw new LineMistake(`${quote(word)} is not a model`, [], {
-      otherwise: 'minimind list shows the presets',
-    });
-  }
-  const others = linesWithOther(words, words.indexOf(word, length), {
-    type: Object.hasOwn(command.flags, 'dtype') && !words.some((each) => /^--dtype\b/.test(each)),
-    hub: isOfHub(command),
-  });
-  const isHere = await Promise.all(others.map(({ models: [model] }) => isPresent(model)));
-  const lines = others.filter((_, at) => isHere[at]);
-  const isPath = /[/\\]|\.(?:ya?ml|json|toml)$/.test(word) && !fs.existsSync(word);
-  if (lines.length > 0 || isPath) throw missingModel(word, lines, { hub: isOfHub(command) });
-}
-
-/** Whether a command reads models of the hub. */
-const isOfHub = (command: object): boolean =>
-  (command as { readsHub?: unknown }).readsHub !== undefined;
 
 /** The commands of this package. Files in the user's folders cannot add commands or change their style. */
 function loadConfig(root: URL, load: Load): Promise<Config> {

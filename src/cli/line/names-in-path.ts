@@ -24,9 +24,8 @@ function namesInPath(text: string): readonly NameInPath[] {
     .filter((part) => !/^\.{0,2}$/.test(part));
   const [folder, last = ''] = parts.length > 1 ? parts.slice(-2) : [undefined, parts[0]];
   const isFile = /\.gguf$/i.test(last);
-  // ORG/NAME is itself a name.
-  const isPath = isFile || parts.length > 2 || /^[./~\\]/.test(text) || /[/\\]$/.test(text);
-  if (text.startsWith('hf:') || !(isPath || folder !== undefined) || fs.existsSync(text)) return [];
+  const isPath = isFile || folder !== undefined || /^[./~\\]|[/\\]$/.test(text);
+  if (text.startsWith('hf:') || !isPath || fs.existsSync(text)) return [];
   const stem = last.replace(/\.gguf$/i, '');
   const [, name = stem, dtype] = (isFile ? TYPED.exec(stem) : null) ?? [];
   const organized = folder === undefined || parts.length < 3 ? [] : [`${folder}/${name}`];
