@@ -5,7 +5,13 @@ import { counted as countedText } from '../base/text/words.js';
 import { type FlagsOf, formatOf } from '../cli/base-command.js';
 import { details, modelArgument, modelFlags, pictureFlags, sourceOf } from '../cli/flags/flags.js';
 import { hardwareOf } from '../cli/flags/hardware-flags.js';
-import { axesOf, givenSettingsOf, trainPlanFlags } from '../cli/flags/train-plan-flags.js';
+import {
+  axesOf,
+  givenSettingsOf,
+  refuseTwoLengths,
+  type TrainPlanFlags,
+  trainPlanFlags,
+} from '../cli/flags/train-plan-flags.js';
 import { planProgramFlags } from '../cli/flags/training-config-flags.js';
 import { progressDisplay } from '../cli/progress.js';
 import { TrainingCommand } from '../cli/training-config/training-command.js';
@@ -63,6 +69,11 @@ export default class TrainPlanCommand extends TrainingCommand {
     ...trainPlanFlags,
     ...planProgramFlags,
   };
+
+  /** @throws UserError for two lengths. */
+  protected override checkFlags(flags: TrainPlanFlags): void {
+    refuseTwoLengths(flags);
+  }
 
   async run() {
     const { args, flags } = await this.parse(TrainPlanCommand);

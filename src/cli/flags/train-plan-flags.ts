@@ -255,7 +255,8 @@ export function givenSettingsOf(flags: TrainPlanFlags): GivenSettings {
 
 const LENGTHS = ['tokens', 'steps', 'epochs'] as const;
 
-function refuseTwoLengths(flags: TrainPlanFlags): void {
+/** @throws UserError for two lengths. */
+export function refuseTwoLengths(flags: Pick<TrainPlanFlags, (typeof LENGTHS)[number]>): void {
   const [first, second] = LENGTHS.filter((name) => flags[name] !== undefined);
   if (first === undefined || second === undefined) return;
   throw usageError(

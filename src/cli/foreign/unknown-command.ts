@@ -281,7 +281,8 @@ async function scriptStart(started: StartedScript, config: Config): Promise<User
     }
     if (rest.length === 0) return undefined;
     const lead = `with your model in the place of ${example[1]}:`;
-    const own = { words: [...example, ...rest], isOfTool: true, leftOut, hasExample: true, lead };
+    const words = [...exampleFor(rest, example), ...rest];
+    const own = { words, isOfTool: true, leftOut, hasExample: true, lead };
     return new LineMistake(message, [own], { otherwise: suggestion });
   }
   const lines = isCommand ? [[...started.words], ...verbs] : verbs;
@@ -297,14 +298,29 @@ async function scriptStart(started: StartedScript, config: Config): Promise<User
   );
 }
 
-/** Whether a flag names a model; --config can be that of a training. */
-function isModelFlag(word: string): boolean {
-  const name = /^--?(?!config\b)([a-z][\w.-]*)/.exec(word)?.[1];
-  if (name === undefined) return false;
-  return flagMeanings(name, 'profile').some(
-    ({ name: meant, onlyFor }) => meant === '<model>' && onlyFor === undefined,
-  );
+/** The example without its length of a training, where the words give one; epochs are those of some data. */
+function exampleFor(words: readonly string[], example: readonly string[]): readonly string[] {
+  if (example[0] !== 'train-plan') return example;
+  const isGiven = (meant: string) => words.some((word) => isFlagFor(word, meant, 'train-plan'));
+  if (!['tokens', 'steps', 'epochs'].some(isGiven)) return example;
+  const hasData = words.some((word) => IS_DATA.test(word) && fs.existsSync(word));
+  const needsData = isGiven('epochs') && !hasData && !isGiven('data-tokens');
+  return [...example.slice(0, 2), ...(needsData ? ['--data-tokens', '1B'] : [])];
 }
+
+/** Whether a word is a flag of this name, or of another tool with this meaning for any value. */
+function isFlagFor(word: string, meant: string, command: string): boolean {
+  const name = /^--?([a-z][\w.-]*)/i.exec(word)?.[1];
+  if (name === undefined) return false;
+  const isMeant = flagMeanings(name, command).some(
+    (each) => each.name === meant && each.onlyFor === undefined,
+  );
+  return isMeant || name.replaceAll('_', '-') === meant;
+}
+
+/** Whether a flag names a model; --config can be that of a training. */
+const isModelFlag = (word: string): boolean =>
+  !/^--?config\b/.test(word) && isFlagFor(word, '<model>', 'profile');
 
 /** The line for a training script whose model is not named. */
 const TRAINING = ['train-plan', 'minimind2-small', '--tokens', '1B'] as const;

@@ -155,7 +155,15 @@ const TRAININGS: readonly Guess[] = [
   ],
   [
     'python trainer/train_full_sft.py --data_path data.jsonl --epochs 2 --batch_size 16',
-    is('train-plan minimind2-small --tokens 1B --data data.jsonl --epochs 2 --batch 16'),
+    is('train-plan minimind2-small --data data.jsonl --epochs 2 --batch 16'),
+  ],
+  [
+    'python trainer/train_sft.py --epochs 3 --save_weight edu_sft --use_wandb',
+    is('train-plan minimind2-small --data-tokens 1B --epochs 3'),
+  ],
+  [
+    'python trainer/train_pretrain.py --batch_size 16 --max_steps 500',
+    is('train-plan minimind2-small --batch 16 --steps 500'),
   ],
   [
     'accelerate launch --config_file zero3.yaml scripts/run_sft.py recipes/sft.yaml',
