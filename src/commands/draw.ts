@@ -8,6 +8,7 @@ import { quote } from '../config/quote.js';
 import type { ModelFile } from '../input/model-input/model-file.js';
 import { openModelSource } from '../input/model-input/model-source.js';
 import { asWhole } from '../input/model-input/whole-model.js';
+import { hintsOf } from '../model/architecture/training-hints.js';
 import { countParameters } from '../model/budget/parameters.js';
 import { resolveSetting } from '../model/budget/profile-model.js';
 import { comparedDiagram, countChanges } from '../model/diagram/compare-diagrams.js';
@@ -101,13 +102,12 @@ export default class Draw extends BaseCommand {
   async #drawn(reference: string, flags: FlagsOf<typeof Draw>) {
     const source = await openModelSource(reference, sourceOf(flags));
     const loaded = asWhole(await source.model(flags.set));
-    const { file, family, document, model, warnings, checkpoint } = loaded;
+    const { file, family, model, warnings, checkpoint } = loaded;
     if (checkpoint) this.note(flags, configText(checkpoint.config));
     await this.warnAbout(flags, warnings);
-    const hints = family.trainingHints?.(document) ?? {};
     const { inference: setting } = resolveSetting(
       { ...flags, dtype: 'bf16', optimizer: 'adamw' },
-      hints,
+      hintsOf(loaded),
       model.positions,
     );
     const isFolded = flags.block === undefined;

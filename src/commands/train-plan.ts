@@ -16,7 +16,6 @@ import { planProgramFlags } from '../cli/flags/training-config-flags.js';
 import { progressDisplay } from '../cli/progress.js';
 import { TrainingCommand } from '../cli/training-config/training-command.js';
 import { shardingOf } from '../estimate/fit/fit-request.js';
-import { hintsOf } from '../estimate/fit/fits.js';
 import { idleZero } from '../estimate/fit/idle-options.js';
 import { dividersOf } from '../estimate/fit/parallelism/parallelism.js';
 import { countGradients } from '../estimate/training/count-gradients.js';
@@ -37,6 +36,7 @@ import { openModelSource } from '../input/model-input/model-source.js';
 import { readGradients } from '../input/model-input/read-gradients.js';
 import { asWhole } from '../input/model-input/whole-model.js';
 import type { LanguageModel } from '../model/architecture/layer.js';
+import { hintsOf } from '../model/architecture/training-hints.js';
 import { configText } from '../report/profile/setting-notes.js';
 import { trainPlanReport } from '../report/train-plan-report.js';
 

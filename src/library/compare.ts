@@ -6,7 +6,7 @@ import {
   comparisonWarnings,
   type ModelCandidates,
 } from '../estimate/comparison/compare-models.js';
-import { settingFacts } from '../model/architecture/family.js';
+import { settingFacts } from '../model/architecture/training-hints.js';
 import { DEFAULT_OPTIMIZER } from '../model/budget/optimizers.js';
 import { type AnswerNotes, type Model, withNotes } from './answer.js';
 import type { SettingOptions } from './profile.js';

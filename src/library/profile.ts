@@ -5,6 +5,7 @@ import { memoryOnGpu } from '../estimate/fit/memory-on-gpu.js';
 import { inferenceIn, servedFormat, storedWeightFormat } from '../estimate/fit/model-memory.js';
 import { servedParameters } from '../estimate/fit/serving/quantized.js';
 import { usualFormat } from '../estimate/fit/serving/weight-types.js';
+import { hintsOf } from '../model/architecture/training-hints.js';
 import type { Exact } from '../model/budget/figure.js';
 import { lastTokensFlopsOf, type Recompute } from '../model/budget/flops.js';
 import { generationOf, uncountedTower } from '../model/budget/generation.js';
@@ -62,7 +63,7 @@ export interface ProfileOptions extends SettingOptions {
 const SERVED = ['int8', 'int4'] as const;
 
 /** The setting that options and the config result in. @throws UserError for a context beyond the positions. */
-export const settingOf = ({ family, document, model }: Model, options: SettingOptions) =>
+export const settingOf = (loaded: Model, options: SettingOptions) =>
   resolveSetting(
     {
       ...options,
@@ -70,8 +71,8 @@ export const settingOf = ({ family, document, model }: Model, options: SettingOp
       causal: options.causal ?? false,
       optimizer: options.optimizer ?? DEFAULT_OPTIMIZER,
     },
-    family.trainingHints?.(document) ?? {},
-    model.positions,
+    hintsOf(loaded),
+    loaded.model.positions,
   );
 
 /**

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { comparisonOf, type ModelCandidate } from '../../src/estimate/comparison/compare-models.js';
-import { settingFacts } from '../../src/model/architecture/family.js';
 import { hybrid } from '../../src/model/architecture/models/hybrid.js';
 import { presetsOf } from '../../src/model/architecture/presets.js';
+import { settingFacts } from '../../src/model/architecture/training-hints.js';
 import { compareReport } from '../../src/report/compare/compare-report.js';
 import { textWidth } from '../../src/report/kit/layout.js';
 import { render } from '../../src/report/render/render.js';

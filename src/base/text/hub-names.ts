@@ -17,7 +17,7 @@ const FILE =
 const PAGE =
   /^(?:https?:\/\/)?(?:www\.)?(?:huggingface\.co|hf\.co)\/([\w.-]+\/[\w.-]+)(?::[\w.-]+)?(?:\/(?:tree|blob|resolve)\/([^/?#]+)(?:\/([^?#]+))?)?\/?(?:[?#].*)?$/;
 
-/** Names of folders for models and results, which are no organizations. */
+/** Common names of folders for models and results, so that `models/x` is a path. */
 const FOLDER =
   /^(?:models?|checkpoints?|ckpts?|weights|outputs?|out|results?|runs|exps?|experiments?|saved?(?:[-_]models?)?|pretrained(?:[-_]models?)?|merged|adapters?|configs?|data|datasets|examples|tmp|home|mnt|root|workspace)\//i;
 

@@ -181,7 +181,7 @@ function withoutPrefix(words: readonly string[], before: readonly Variable[] = [
   return startedBy(runner, isNext ? rest : words.slice(1), before);
 }
 
-/** What a program starts after its own flags and arguments: `srun -n 8 python train.py`. */
+/** Reads what a program starts, after its own flags and arguments: `srun -n 8 python train.py`. */
 function startedBy(
   { valued, counted, arguments: most = 0 }: Runner,
   words: readonly string[],

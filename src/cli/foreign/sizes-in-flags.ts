@@ -80,7 +80,7 @@ const VALUED = /^(?:normalization|position-embedding-type)$/;
 /** A line with the sizes of a model as settings of one that is here. */
 interface SizedLine {
   readonly model: string;
-  /** The settings, and then the words that are no sizes. */
+  /** The settings, and then all other words. */
   readonly words: readonly string[];
 }
 

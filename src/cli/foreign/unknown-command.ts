@@ -418,7 +418,7 @@ async function commandOf(model: string): Promise<string> {
 /** Names of files with a model or a training. */
 const IS_MODEL_FILE = /\.(?:ya?ml|json|toml|safetensors|gguf|pt|pth)$/i;
 
-/** Files with data, which are no models. */
+/** Names of files with data; no model has such a name. */
 const IS_DATA = /\.(?:jsonl|txt|csv|parquet|npy|raw)$/i;
 
 /** A flag with the config of a script: `--job.config_file` in torchtitan. */

@@ -5,18 +5,11 @@ import { ownValue } from '../../base/values.js';
 import type { FlagMeaning } from '../foreign/meanings.js';
 import { foldedName, nearestValue } from '../foreign/spellings.js';
 import { type DeclaredFlag, exampleOf, isPlaceholder } from './flag-example.js';
+import { FALSE, type GivenFlag, givenFlag, TRUE, valueGiven } from './given-flags.js';
 import type { MeantLine } from './line-mistake.js';
 import { linesWithOther } from './names-in-path.js';
 import { MODEL_ARGUMENTS, type TypedLine } from './typed-line.js';
-
-/** A flag that the command does not know, and its value after `=`. */
-export interface GivenFlag {
-  readonly at: number;
-  readonly name: string;
-  /** The name with its dashes. */
-  readonly written: string;
-  readonly value: string | undefined;
-}
+import { OF_ADAPTERS, OF_LORA, wholeLine } from './whole-lines.js';
 
 /** A flag with a value: what it accepts. */
 export interface Option {
@@ -33,16 +26,6 @@ const OF_FILES = /^(?:FILE|PATH|DIR|FILE,FILE|MODEL|OTHER|ORIGINAL)$/;
 /** Names of formats, which are not files. */
 const FORMAT_NAMES = { safetensors: true, pt: true, pth: true, gguf: true, onnx: true, bin: true };
 
-/** Switches of adapters, and of weights in 4 bits, in other tools. */
-const OF_LORA =
-  /(?:^| )--(?:(?:use[-_])?(?:q?lora|peft)|fine-?tune|sft|(?:for|adapter|(?:finetuning|train|tuner|fine[-_]tune)[-_]type)[ =]q?lora)(?= |=|$)/i;
-const IN_4_BITS =
-  /(?:^| )--(?:(?:load[-_]in[-_])?4[-_]?bit|bits[ =]4|quant(?:ization)?[ =](?:int4|nf4|4[-_]?bit)|quant(?:ization)?[-_]bits?[ =]4|quantize[ =]bnb\.[nf][fp]4(?:-dq)?)(?= |=|$)/i;
-
-/** Numbers of adapters in other tools. */
-const OF_ADAPTERS =
-  /(?:^| )--lora[-_](?:r|rank|dim|alpha|dropout|target|target[-_]modules)(?= |=|$)/i;
-
 /** Words of a line about a training. */
 const OF_TRAINING =
   /^--(?:micro-batch|accumulation|optimizer|zero|recompute|global-batch|train-tokens|loss)\b|^--for=?training$|^training$/;
@@ -57,18 +40,9 @@ const OF_QUANTIZATION = /^(?:quant|load[-_]in|bits|q[-_]bits|w?bits)/i;
 /** A mixture of llama.cpp in words: the type, and its size. */
 const MIXTURE = /^(--dtype=)?(q\d_k)_[sml]$/i;
 
-/** Values that turn a switch on, and those that turn it off. */
-export const TRUE = /^(?:true|yes|on|1)$/i;
-export const FALSE = /^(?:false|no|off|0)$/i;
-
 /** Lines with the meanings of a flag's name in other tools. The only one that keeps its value is a matter of spelling. */
 export function meantLines(typed: TypedLine, given: GivenFlag): MeantLine[] {
-  const whole =
-    asQlora(typed) ??
-    asFitOfAdapters(typed) ??
-    asReplicas(typed) ??
-    asWholeReplicas(typed, given) ??
-    asSlots(typed);
+  const whole = wholeLine(typed, given);
   if (whole) return [whole];
   const meanings = typed.meanings
     .flagMeanings(nameOf(typed, given), typed.command.id)
@@ -92,7 +66,7 @@ export function meantLines(typed: TypedLine, given: GivenFlag): MeantLine[] {
   const [only, ...others] = found.filter(
     ({ meaning: { name }, lines }) => lines.length > 0 && name !== '' && name !== '<none>',
   );
-  // A device of a program without a number is no card: hpu, neuron.
+  // Names of cards have a number. Without one, it is a kind of device: hpu, neuron.
   const device = given.value ?? typed.words[given.at + 1] ?? '';
   const isDevice = typed.isOfTool && given.name === 'device' && !/\d/.test(device);
   const isOne = only !== undefined && others.length === 0 && !isDevice;
@@ -105,7 +79,7 @@ export function meantLines(typed: TypedLine, given: GivenFlag): MeantLine[] {
   return found.flatMap(({ lines }) => lines);
 }
 
-/** The name of a flag; with the sequences of a GPU beside it, --batch_size counts those of a step. */
+/** The name of a flag. Where another flag counts the sequences of a GPU, --batch_size counts those of a step. */
 function nameOf({ words, command }: TypedLine, { name }: GivenFlag): string {
   const isPlan = command.id === 'train-plan';
   const isOfStep =
@@ -116,140 +90,6 @@ function nameOf({ words, command }: TypedLine, { name }: GivenFlag): string {
 
 /** The sequences that a GPU computes at once, in other tools and here. */
 const OF_MICRO_BATCH = /^--micro[-_]batch(?:[-_]size)?(?:=|$)/i;
-
-/** The line for adapters on weights in 4 bits, which other tools write as two switches. */
-function asQlora(typed: TypedLine): MeantLine | undefined {
-  const line = typed.words.join(' ');
-  const isBoth = OF_LORA.test(line) && IN_4_BITS.test(line);
-  if (!isBoth || !Object.hasOwn(typed.command.flags, 'for')) return undefined;
-  const kept = typed.words.filter((word, at) => {
-    const before = typed.words[at - 1] ?? '';
-    const isValue =
-      (TRUE.test(word) && IN_4_BITS.test(`${before} `)) ||
-      (/^(?:q?lora|4|int4|nf4|4-?bit|bnb\..+)$/i.test(word) &&
-        [OF_LORA, IN_4_BITS].some((each) => each.test(`${before} ${word}`)));
-    const isPurpose = word === '--for' || before === '--for';
-    const next = typed.words[at + 1] ?? '';
-    const isName =
-      word.startsWith('-') &&
-      [OF_LORA, IN_4_BITS].some((each) => each.test(word) || each.test(`${word} ${next}`));
-    return !isValue && !isPurpose && !isName;
-  });
-  return { ...typed.lineOf([...kept, '--for', 'qlora']), lead: 'did you mean --for?' };
-}
-
-/**
- * The line of `fit` for a plan with adapters or weights in 4 bits: the memory of a plan is that of all weights in
- * training.
- */
-function asFitOfAdapters(typed: TypedLine): MeantLine | undefined {
-  if (typed.command.id !== 'train-plan') return undefined;
-  const line = typed.words.join(' ');
-  const isSwitched = OF_LORA.test(line);
-  if (!isSwitched && !IN_4_BITS.test(line) && !OF_ADAPTERS.test(line)) return undefined;
-  return {
-    words: [...fitOfPlan(typed), ...(isSwitched ? [] : ['--for', 'lora'])],
-    lead: 'minimind fit counts adapters:',
-    isOfTool: true,
-  };
-}
-
-/**
- * The line with attention in replicas as in SGLang, where the tensor parallel size counts the GPUs of all replicas, and
- * those of one share its attention: sgl-project/sglang 2aa2e2d python/sglang/srt/layers/dp_attention.py.
- */
-function asReplicas(typed: TypedLine): MeantLine | undefined {
-  const at = typed.words.findIndex((word) => /^--enable[-_]dp[-_]attention$/.test(word));
-  if (at < 0 || !Object.hasOwn(typed.command.flags, 'dp-attention')) return undefined;
-  const [shared, replicas] = ['tensor-parallel', 'dp-attention'].map((each) =>
-    givenFlag(typed, each),
-  );
-  const count = Number(replicas?.value ?? 1);
-  const share = Number(shared?.value ?? count) / count;
-  if (!Number.isInteger(share) || share < 1) return undefined;
-  const removed = [{ at, length: 1 }, shared, replicas].flatMap((each) =>
-    each === undefined ? [] : Array.from({ length: each.length }, (_, index) => each.at + index),
-  );
-  const written = [
-    ...(count > 1 ? ['--dp-attention', String(count)] : []),
-    ...(share > 1 ? ['--tensor-parallel', String(share)] : []),
-  ];
-  const kept = typed.words.filter((_, index) => !removed.includes(index));
-  return { ...typed.lineOf([...kept, ...written]), lead: 'did you mean --dp-attention?' };
-}
-
-/**
- * The line with whole models side by side, which SGLang counts by --dp without attention in replicas: each has the GPUs
- * of its tensor and pipeline parallelism. sgl-project/sglang 004813e docs/advanced_features/server_arguments.md.
- */
-function asWholeReplicas(typed: TypedLine, given: GivenFlag): MeantLine | undefined {
-  if (given.name !== 'sglang.dp' || !Object.hasOwn(typed.command.flags, 'gpus')) return undefined;
-  const count = Number(given.value ?? typed.words[given.at + 1]);
-  const shared = ['tensor-parallel', 'pipeline-parallel'].map((each) =>
-    Number(valueGiven(typed, each) ?? 1),
-  );
-  const gpus = shared.reduce((all, each) => all * each, count);
-  if (!(Number.isInteger(gpus) && gpus > 0)) return undefined;
-  const length = given.value === undefined ? 2 : 1;
-  const own = givenFlag(typed, 'gpus');
-  const written = own === undefined && gpus > 1 ? ['--gpus', String(gpus)] : [];
-  return {
-    ...typed.corrected(given.at, written, length),
-    lead: `${count} models side by side:`,
-  };
-}
-
-/** Flags of llama.cpp for the slots of a server, and for the context that they share. */
-const SLOTS = /^(?:-np|--parallel|--n[-_]parallel)(?:=|$)/;
-const SHARED_CONTEXT = /^(?:-c|--ctx[-_]size)(?:=|$)/;
-
-/**
- * The line with the context of a sequence, where llama.cpp has that of all slots: each has an equal part of the cache, or all
- * share it (ggml-org/llama.cpp, src/llama-context.cpp: n_ctx_seq, kv_unified).
- */
-function asSlots(typed: TypedLine): MeantLine | undefined {
-  const { words, command } = typed;
-  const users = ['users', 'batch'].find((name) => Object.hasOwn(command.flags, name));
-  if (users === undefined || !Object.hasOwn(command.flags, 'context')) return undefined;
-  const [slots, context] = [SLOTS, SHARED_CONTEXT].map((name) => {
-    const at = words.findIndex((word) => name.test(word));
-    const [, value] = words[at]?.split(/=(.*)/s) ?? [];
-    return { at, length: value === undefined ? 2 : 1, value: Number(value ?? words[at + 1]) };
-  }) as [Slots, Slots];
-  const each = Math.floor(context.value / slots.value);
-  if (slots.at < 0 || context.at < 0 || !(slots.value > 1) || !(each >= 1)) return undefined;
-  const removed = [slots, context].flatMap(({ at, length }) =>
-    length === 2 ? [at, at + 1] : [at],
-  );
-  const kept = words.filter((_, index) => !removed.includes(index));
-  const written = ['--context', String(each), `--${users}`, String(slots.value)];
-  return {
-    ...typed.lineOf([...kept, ...written]),
-    lead: 'the slots of llama.cpp share its context:',
-  };
-}
-
-/** A flag with a number, and its place. */
-interface Slots {
-  readonly at: number;
-  readonly length: number;
-  readonly value: number;
-}
-
-/** Flags of a plan that `fit` calls otherwise in a training. */
-const IN_FIT: Readonly<Record<string, string>> = {
-  '--batch': '--micro-batch',
-  '--tokens': '--train-tokens',
-};
-
-/** The words of a plan as a line of `fit`. */
-export const fitOfPlan = (typed: TypedLine): readonly string[] => [
-  'fit',
-  ...typed.words.map((word) => {
-    const [name = ''] = word.split('=', 1);
-    return Object.hasOwn(IN_FIT, name) ? `${IN_FIT[name]}${word.slice(name.length)}` : word;
-  }),
-];
 
 /** Whether a flag only says that a line trains, which one about adapters says already: `--do_train`. */
 const isOfAdapters = (typed: TypedLine, { name, value }: FlagMeaning, given: GivenFlag): boolean =>
@@ -528,33 +368,6 @@ function perStep(
     batch === undefined ? ['--batch', String(count), ...alone] : [`--${name}`, String(count)];
   const lead = `${own} sequences in a step:`;
   return [{ ...typed.corrected(at, written, length), lead }];
-}
-
-/** The value of a flag in the line, by any name that means this flag in the command. */
-export const valueGiven = (typed: TypedLine, flag: string): string | undefined =>
-  givenFlag(typed, flag)?.value;
-
-interface PlacedFlag {
-  readonly at: number;
-  readonly value: string | undefined;
-  /** Number of its words. */
-  readonly length: number;
-}
-
-function givenFlag(typed: TypedLine, flag: string, except?: number): PlacedFlag | undefined {
-  for (const [at, word] of typed.words.entries()) {
-    if (at === except) continue;
-    const [, name, inline] = /^--?([a-z][\w.-]*)(?:=(.*))?$/i.exec(word) ?? [];
-    if (name === undefined) continue;
-    const meanings = typed.meanings
-      .flagMeanings(name, typed.command.id)
-      .flatMap((each) => (each.isOfStep ? [] : [each.name]));
-    const own = meanings.find((each) => Object.hasOwn(typed.command.flags, each)) ?? meanings[0];
-    const meant = typed.isFlag(`--${name}`) ? name : (own ?? '');
-    if (foldedName(meant) !== foldedName(flag)) continue;
-    return { at, value: inline ?? typed.words[at + 1], length: inline === undefined ? 2 : 1 };
-  }
-  return undefined;
 }
 
 /** The line with the value of `--model FILE` as an argument. */

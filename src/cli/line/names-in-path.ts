@@ -37,7 +37,7 @@ function namesInPath(text: string): readonly NameInPath[] {
   });
 }
 
-/** What the command of a line takes. */
+/** What the command of a line accepts. */
 interface Takes {
   /** Whether a type of weights can be added. */
   readonly type: boolean;

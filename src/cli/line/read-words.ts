@@ -11,8 +11,9 @@ import {
   isPlaceholder,
   listingOf,
 } from './flag-example.js';
+import { FALSE, TRUE } from './given-flags.js';
 import type { LineMistake, MeantLine } from './line-mistake.js';
-import { FALSE, meantLines, NUMERIC, type Option, TRUE } from './meant-lines.js';
+import { meantLines, NUMERIC, type Option } from './meant-lines.js';
 import type { TypedLine } from './typed-line.js';
 import { unknownFlag } from './unknown-flag.js';
 
@@ -330,7 +331,7 @@ function readChoices(
   const wrong = meant.indexOf(undefined);
   if (wrong < 0) return meant.join(delimiter);
   const advice = typed.meanings.valueAdvice(flag.name, items[wrong] ?? '');
-  // Another type is no misspelling of one: iq4_k of q4_k.
+  // A type that is only read is not a misspelling of a similar one: iq4_k, q4_k.
   const close = advice === undefined ? nearestWithDigits(items[wrong] ?? '', options) : undefined;
   const name = `--${flag.name}`;
   const inline = at === end ? value : undefined;

@@ -7,17 +7,12 @@ import { quote } from '../../config/quote.js';
 import { foldedName } from '../foreign/spellings.js';
 import { memoryOfCard } from './extra-words.js';
 import { exampleOf } from './flag-example.js';
+import { type GivenFlag, valueGiven } from './given-flags.js';
 import type { LineMistake, MeantLine } from './line-mistake.js';
-import {
-  fitOfPlan,
-  type GivenFlag,
-  linesOf,
-  meantLines,
-  valueGiven,
-  withoutFlag,
-} from './meant-lines.js';
+import { linesOf, meantLines, withoutFlag } from './meant-lines.js';
 import { missingModel } from './names-in-path.js';
 import { MODEL_ARGUMENTS, spaced, type TypedLine } from './typed-line.js';
+import { fitOfPlan } from './whole-lines.js';
 
 /** Commands that answer about one model, which a flag of one of them is for. */
 const ABOUT_A_MODEL: readonly string[] = ['profile', 'fit', 'train-plan'];
@@ -169,7 +164,7 @@ function asSetting(typed: TypedLine, { at, name, value }: GivenFlag): MeantLine[
 const USUAL_KEY =
   /^(?:(?:hidden|intermediate|moe_intermediate|vocab|state|embedding)_size|num_\w*(?:layers|heads|experts|experts_per_tok)|(?:n|d|dim|head|embed|ffn)_\w+|\w+_dim|dim|layers|max_position_embeddings|rope_theta|sliding_window|tie_word_embeddings)$/;
 
-/** Whether the model of a line can tell if it has a key: one of the hub is not read, and has those of most. */
+/** Whether a key can be proposed: a model of the hub is not read, so only keys that most models have. */
 function canBeChecked(typed: TypedLine, key: string): boolean {
   const [model] = typed.arguments;
   const isOfHub = model === undefined || model.word.startsWith('hf:') || isHubName(model.word);

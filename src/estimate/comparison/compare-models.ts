@@ -9,9 +9,9 @@ import { modelName } from '../../base/text/words.js';
 import { isRecord } from '../../base/values.js';
 import { nearest } from '../../config/nearest.js';
 import { formatPath, quote, valueAt } from '../../config/quote.js';
-import type { Family, FamilyDocument, SettingFacts } from '../../model/architecture/family.js';
-import { settingFacts } from '../../model/architecture/family.js';
+import type { Family, FamilyDocument } from '../../model/architecture/family.js';
 import type { LanguageModel } from '../../model/architecture/layer.js';
+import { type SettingFacts, settingFacts } from '../../model/architecture/training-hints.js';
 import { BOOKKEEPING_KEYS } from '../../model/architecture/transformer/settings.js';
 import { refuseCacheWidths } from '../../model/budget/cache-widths.js';
 import type { ProfileRequest } from '../../model/budget/profile-model.js';
@@ -150,7 +150,7 @@ export interface ModelCandidates {
   /** Indices of a few models that usually cover all values on which the common setting depends. */
   readonly sample: readonly number[];
   candidate(index: number): Promise<ModelCandidate>;
-  /** What the common setting follows of a model, which can be known without loading it again. */
+  /** Facts of a model for the common setting, remembered where it was loaded before. */
   brief(index: number): Promise<{ readonly facts: SettingFacts | undefined }>;
 }
 

@@ -5,6 +5,7 @@ import { type SettingName, setting } from '../../base/text/setting.js';
 import { formatInteger } from '../../base/text/units.js';
 import type { TrainingHints } from '../../model/architecture/family.js';
 import type { LanguageModel } from '../../model/architecture/layer.js';
+import { hintsOf } from '../../model/architecture/training-hints.js';
 import { refuseCacheWidths } from '../../model/budget/cache-widths.js';
 import { resolveSetting } from '../../model/budget/profile-model.js';
 import { withGpus } from '../hardware/cluster-named.js';
@@ -22,7 +23,7 @@ import {
   trainingOffload,
 } from './fit-options.js';
 import type { TableRequest } from './fit-table.js';
-import { type FitRequest, hintsOf, type ModelToFit, type Resolved } from './fits.js';
+import type { FitRequest, ModelToFit, Resolved } from './fits.js';
 import { type StoredModel, type StoredWeightFormat, storedWeightFormat } from './model-memory.js';
 import { dividedExperts } from './parallelism/model-axes.js';
 import { parallelismOf } from './parallelism/parallelism.js';

@@ -1,8 +1,8 @@
 /** Training and serving of a model on some hardware, and a forward pass on this machine. */
 
 import type { TrainingConfigAnswer } from '../../input/training-config/training-answer.js';
-import type { Family, FamilyDocument, TrainingHints } from '../../model/architecture/family.js';
 import type { LanguageModel } from '../../model/architecture/layer.js';
+import { type FamilyConfig, hintsOf } from '../../model/architecture/training-hints.js';
 import type { Bounds } from '../../model/budget/figure.js';
 import type { GenerationFlops } from '../../model/budget/flops.js';
 import { answerFlopsOf } from '../../model/budget/flops.js';
@@ -37,15 +37,9 @@ import type { FitVerdict, Remedy, TrainingFit } from './training/training-fit.js
 import type { TrainingFitSetting } from './training/training-setting.js';
 
 /** Parts of a loaded config that a fit needs. */
-export interface ModelToFit {
-  readonly family: Pick<Family, 'trainingHints'>;
-  readonly document: FamilyDocument;
+export interface ModelToFit extends FamilyConfig {
   readonly model: LanguageModel;
 }
-
-/** Config values used as defaults of training settings. */
-export const hintsOf = ({ family, document }: ModelToFit): TrainingHints =>
-  family.trainingHints?.(document) ?? {};
 
 /** Setting with the origin of its sequence length. */
 export interface Resolved<Setting> {

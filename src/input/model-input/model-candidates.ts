@@ -5,9 +5,8 @@ import { nextTurn } from '../../base/next-turn.js';
 import { setting } from '../../base/text/setting.js';
 import { sumOf } from '../../base/values.js';
 import { type SweepPoint, sweepOf } from '../../config/overrides.js';
-import type { SettingFacts } from '../../model/architecture/family.js';
-import { settingFacts } from '../../model/architecture/family.js';
 import type { LanguageModel, Layer } from '../../model/architecture/layer.js';
+import { type SettingFacts, settingFacts } from '../../model/architecture/training-hints.js';
 import { sumOfTensors, walkCounted } from '../../model/architecture/walk.js';
 import type { CheckpointFlags, LoadedModel, ModelSource } from './checkpoint-model.js';
 import { loadAllFiles, openModelSource } from './model-source.js';
@@ -48,9 +47,9 @@ export interface Candidates {
   brief(index: number): Promise<Brief>;
 }
 
-/** What is known of a candidate without its model. */
+/** Facts of a candidate that are kept when its model is not. */
 interface Brief {
-  /** What the common setting follows; undefined for an invalid candidate. */
+  /** Facts for the common setting; undefined for an invalid candidate. */
   readonly facts: SettingFacts | undefined;
   /** Seconds that the size of the model adds. */
   readonly seconds: number;

@@ -237,25 +237,6 @@ export interface Family<Schema extends FamilySchema = FamilySchema> {
 }
 
 /** Defines a family and type-checks its parts against its schema. */
-/** What the common setting of several models follows. */
-export interface SettingFacts {
-  readonly hints: TrainingHints;
-  readonly positions: number;
-}
-
-export const settingFacts = ({
-  family,
-  document,
-  model,
-}: {
-  readonly family: Pick<Family, 'trainingHints'>;
-  readonly document: FamilyDocument;
-  readonly model: Pick<LanguageModel, 'positions'>;
-}): SettingFacts => ({
-  hints: family.trainingHints?.(document) ?? {},
-  positions: model.positions,
-});
-
 export function defineFamily<Schema extends FamilySchema>(family: Family<Schema>): Family<Schema> {
   return family;
 }

@@ -57,6 +57,10 @@ export const SOURCES = {
 
 export type Source = keyof typeof SOURCES;
 
+/** Pattern of file names with a stage of ZeRO: `ds_z3_config.json`, `zero3.yaml`, `ds_stage_2.json`. */
+export const ofStage = (stage: number): string =>
+  `~(?:z(?:ero)?|stage)[\\W_]*(?:stage)?[\\W_]*${stage}`;
+
 /**
  * A meaning, the names that have it, and where they are declared.
  *

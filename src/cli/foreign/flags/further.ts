@@ -1,5 +1,5 @@
 /** Flags of serving programs, launchers and fine-tuning programs that come before the others. */
-import type { FlagRow } from './flag-row.js';
+import { type FlagRow, ofStage } from './flag-row.js';
 
 /** A rule of llama.cpp for the experts of all layers and all three matrices: without a layer, and without a choice. */
 const ALL_EXPERTS = String.raw`^(?:blk|ffn|weight|\\d|\((?:(?:gate|up|down)\|?){3}\)|[\\.*+^$_])*exps(?:weight|[\\.*+^$_])*=cpu$`;
@@ -30,11 +30,11 @@ export const FURTHER_FLAGS: readonly FlagRow[] = [
   ['<none>@profile|fit|compare', 's=~^\\d+$', ['llama.cpp', 'speech']],
   ['<none>', 'sglang.max-total-tokens=', ['sglang']],
   ['<none>', 'mlx.num-layers=', ['mlx']],
-  // A config beside that of the script, or one of another machine: its name has the stage.
+  // The name of a config can have the stage, where the file cannot be read.
   ...[1, 2, 3].map(
     (stage): FlagRow => [
       `zero=${stage}`,
-      `accelerate.config-file=~(?:z(?:ero)?|stage)[\\W_]*(?:stage)?[\\W_]*${stage}`,
+      `accelerate.config-file=${ofStage(stage)}`,
       ['accelerate'],
     ],
   ),

@@ -1,5 +1,5 @@
 /** Memory, optimizers, steps and rates of a training. */
-import type { FlagRow } from './flag-row.js';
+import { type FlagRow, ofStage } from './flag-row.js';
 
 /** Rows of training. */
 export const TRAINING: readonly FlagRow[] = [
@@ -29,13 +29,13 @@ export const TRAINING: readonly FlagRow[] = [
   ],
   [
     'zero=1',
-    'zero1,zero-stage1,stage1,use-distributed-optimizer,deepspeed=~(?:z(?:ero)?|stage)[\\W_]*(?:stage)?[\\W_]*1',
+    `zero1,zero-stage1,stage1,use-distributed-optimizer,deepspeed=${ofStage(1)}`,
     ['megatron', 'axolotl', 'deepspeed'],
   ],
   [
     'zero=2',
     'zero2,zero-stage2,stage2,fsdp=shard-grad-op,sharding-strategy=shard-grad-op,fsdp-sharding-strategy=shard-grad-op,' +
-      'fsdp-sharding-strategy=2,deepspeed=~(?:z(?:ero)?|stage)[\\W_]*(?:stage)?[\\W_]*2',
+      `fsdp-sharding-strategy=2,deepspeed=${ofStage(2)}`,
     ['fsdp', 'accelerate', 'transformers', 'axolotl', 'llama-factory'],
   ],
   [
@@ -43,7 +43,7 @@ export const TRAINING: readonly FlagRow[] = [
     'fsdp=full-shard,sharding-strategy=full-shard,fsdp-sharding-strategy=full-shard,' +
       'fsdp-sharding-strategy=1,' +
       'fsdp=~^["\']?full_shard,zero3,zero-stage3,stage3,fsdp,fsdp2,full-shard,use-fsdp,' +
-      'deepspeed=~(?:z(?:ero)?|stage)[\\W_]*(?:stage)?[\\W_]*3',
+      `deepspeed=${ofStage(3)}`,
     ['fsdp', 'accelerate', 'transformers', 'axolotl', 'llama-factory'],
   ],
   [
@@ -55,7 +55,7 @@ export const TRAINING: readonly FlagRow[] = [
   [
     'zero=0',
     'no-zero,sharding-strategy=no-shard,fsdp-sharding-strategy=no-shard,fsdp-sharding-strategy=3,ddp,' +
-      'deepspeed=~(?:z(?:ero)?|stage)[\\W_]*(?:stage)?[\\W_]*0',
+      `deepspeed=${ofStage(0)}`,
     ['fsdp', 'accelerate', 'llama-factory', 'speech'],
   ],
   [

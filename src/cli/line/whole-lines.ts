@@ -1,0 +1,156 @@
+/** Lines that several words of another tool mean together: adapters, copies of a model, slots of a server. */
+import { type GivenFlag, givenFlag, TRUE, valueGiven } from './given-flags.js';
+import type { MeantLine } from './line-mistake.js';
+import type { TypedLine } from './typed-line.js';
+
+/** Switches of adapters, and of weights in 4 bits, in other tools. */
+export const OF_LORA =
+  /(?:^| )--(?:(?:use[-_])?(?:q?lora|peft)|fine-?tune|sft|(?:for|adapter|(?:finetuning|train|tuner|fine[-_]tune)[-_]type)[ =]q?lora)(?= |=|$)/i;
+const IN_4_BITS =
+  /(?:^| )--(?:(?:load[-_]in[-_])?4[-_]?bit|bits[ =]4|quant(?:ization)?[ =](?:int4|nf4|4[-_]?bit)|quant(?:ization)?[-_]bits?[ =]4|quantize[ =]bnb\.[nf][fp]4(?:-dq)?)(?= |=|$)/i;
+
+/** Numbers of adapters in other tools. */
+export const OF_ADAPTERS =
+  /(?:^| )--lora[-_](?:r|rank|dim|alpha|dropout|target|target[-_]modules)(?= |=|$)/i;
+
+/** The line that the words mean together; undefined where each has a meaning of its own. */
+export const wholeLine = (typed: TypedLine, given: GivenFlag): MeantLine | undefined =>
+  asQlora(typed) ??
+  asFitOfAdapters(typed) ??
+  asReplicas(typed) ??
+  asWholeReplicas(typed, given) ??
+  asSlots(typed);
+
+/** The line for adapters on weights in 4 bits, which other tools write as two switches. */
+function asQlora(typed: TypedLine): MeantLine | undefined {
+  const line = typed.words.join(' ');
+  const isBoth = OF_LORA.test(line) && IN_4_BITS.test(line);
+  if (!isBoth || !Object.hasOwn(typed.command.flags, 'for')) return undefined;
+  const kept = typed.words.filter((word, at) => {
+    const before = typed.words[at - 1] ?? '';
+    const isValue =
+      (TRUE.test(word) && IN_4_BITS.test(`${before} `)) ||
+      (/^(?:q?lora|4|int4|nf4|4-?bit|bnb\..+)$/i.test(word) &&
+        [OF_LORA, IN_4_BITS].some((each) => each.test(`${before} ${word}`)));
+    const isPurpose = word === '--for' || before === '--for';
+    const next = typed.words[at + 1] ?? '';
+    const isName =
+      word.startsWith('-') &&
+      [OF_LORA, IN_4_BITS].some((each) => each.test(word) || each.test(`${word} ${next}`));
+    return !isValue && !isPurpose && !isName;
+  });
+  return { ...typed.lineOf([...kept, '--for', 'qlora']), lead: 'did you mean --for?' };
+}
+
+/**
+ * The line of `fit` for a plan with adapters or weights in 4 bits: the memory of a plan is that of all weights in
+ * training.
+ */
+function asFitOfAdapters(typed: TypedLine): MeantLine | undefined {
+  if (typed.command.id !== 'train-plan') return undefined;
+  const line = typed.words.join(' ');
+  const isSwitched = OF_LORA.test(line);
+  if (!isSwitched && !IN_4_BITS.test(line) && !OF_ADAPTERS.test(line)) return undefined;
+  return {
+    words: [...fitOfPlan(typed), ...(isSwitched ? [] : ['--for', 'lora'])],
+    lead: 'minimind fit counts adapters:',
+    isOfTool: true,
+  };
+}
+
+/**
+ * The line with attention in replicas as in SGLang, where the tensor parallel size counts the GPUs of all replicas, and
+ * those of one share its attention: sgl-project/sglang 2aa2e2d python/sglang/srt/layers/dp_attention.py.
+ */
+function asReplicas(typed: TypedLine): MeantLine | undefined {
+  const at = typed.words.findIndex((word) => /^--enable[-_]dp[-_]attention$/.test(word));
+  if (at < 0 || !Object.hasOwn(typed.command.flags, 'dp-attention')) return undefined;
+  const [shared, replicas] = ['tensor-parallel', 'dp-attention'].map((each) =>
+    givenFlag(typed, each),
+  );
+  const count = Number(replicas?.value ?? 1);
+  const share = Number(shared?.value ?? count) / count;
+  if (!Number.isInteger(share) || share < 1) return undefined;
+  const removed = [{ at, length: 1 }, shared, replicas].flatMap((each) =>
+    each === undefined ? [] : Array.from({ length: each.length }, (_, index) => each.at + index),
+  );
+  const written = [
+    ...(count > 1 ? ['--dp-attention', String(count)] : []),
+    ...(share > 1 ? ['--tensor-parallel', String(share)] : []),
+  ];
+  const kept = typed.words.filter((_, index) => !removed.includes(index));
+  return { ...typed.lineOf([...kept, ...written]), lead: 'did you mean --dp-attention?' };
+}
+
+/**
+ * The line with whole models side by side, which SGLang counts by --dp without attention in replicas: each has the GPUs
+ * of its tensor and pipeline parallelism. sgl-project/sglang 004813e docs/advanced_features/server_arguments.md.
+ */
+function asWholeReplicas(typed: TypedLine, given: GivenFlag): MeantLine | undefined {
+  if (given.name !== 'sglang.dp' || !Object.hasOwn(typed.command.flags, 'gpus')) return undefined;
+  const count = Number(given.value ?? typed.words[given.at + 1]);
+  const shared = ['tensor-parallel', 'pipeline-parallel'].map((each) =>
+    Number(valueGiven(typed, each) ?? 1),
+  );
+  const gpus = shared.reduce((all, each) => all * each, count);
+  if (!(Number.isInteger(gpus) && gpus > 0)) return undefined;
+  const length = given.value === undefined ? 2 : 1;
+  const own = givenFlag(typed, 'gpus');
+  const written = own === undefined && gpus > 1 ? ['--gpus', String(gpus)] : [];
+  return {
+    ...typed.corrected(given.at, written, length),
+    lead: `${count} models side by side:`,
+  };
+}
+
+/** Flags of llama.cpp for the slots of a server, and for the context that they share. */
+const SLOTS = /^(?:-np|--parallel|--n[-_]parallel)(?:=|$)/;
+const SHARED_CONTEXT = /^(?:-c|--ctx[-_]size)(?:=|$)/;
+
+/**
+ * The line with the context of a sequence, where llama.cpp has that of all slots: each has an equal part of the cache, or all
+ * share it (ggml-org/llama.cpp, src/llama-context.cpp: n_ctx_seq, kv_unified).
+ */
+function asSlots(typed: TypedLine): MeantLine | undefined {
+  const { words, command } = typed;
+  const users = ['users', 'batch'].find((name) => Object.hasOwn(command.flags, name));
+  if (users === undefined || !Object.hasOwn(command.flags, 'context')) return undefined;
+  const [slots, context] = [SLOTS, SHARED_CONTEXT].map((name) => {
+    const at = words.findIndex((word) => name.test(word));
+    const [, value] = words[at]?.split(/=(.*)/s) ?? [];
+    return { at, length: value === undefined ? 2 : 1, value: Number(value ?? words[at + 1]) };
+  }) as [Slots, Slots];
+  const each = Math.floor(context.value / slots.value);
+  if (slots.at < 0 || context.at < 0 || !(slots.value > 1) || !(each >= 1)) return undefined;
+  const removed = [slots, context].flatMap(({ at, length }) =>
+    length === 2 ? [at, at + 1] : [at],
+  );
+  const kept = words.filter((_, index) => !removed.includes(index));
+  const written = ['--context', String(each), `--${users}`, String(slots.value)];
+  return {
+    ...typed.lineOf([...kept, ...written]),
+    lead: 'the slots of llama.cpp share its context:',
+  };
+}
+
+/** A flag with a number, and its place. */
+interface Slots {
+  readonly at: number;
+  readonly length: number;
+  readonly value: number;
+}
+
+/** Flags of a plan that `fit` calls otherwise in a training. */
+const IN_FIT: Readonly<Record<string, string>> = {
+  '--batch': '--micro-batch',
+  '--tokens': '--train-tokens',
+};
+
+/** The words of a plan as a line of `fit`. */
+export const fitOfPlan = (typed: TypedLine): readonly string[] => [
+  'fit',
+  ...typed.words.map((word) => {
+    const [name = ''] = word.split('=', 1);
+    return Object.hasOwn(IN_FIT, name) ? `${IN_FIT[name]}${word.slice(name.length)}` : word;
+  }),
+];
