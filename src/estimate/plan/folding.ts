@@ -1,6 +1,7 @@
 /** Folded models: many blocks, described by one block of each kind. */
 
 import { sumOf } from '../../base/values.js';
+import { areEqualButNames } from '../../model/architecture/equal-blocks.js';
 import type { LanguageModel, Layer } from '../../model/architecture/layer.js';
 import { LimitError } from '../../model/architecture/param.js';
 import { memoized, memoizedBy } from '../../model/architecture/walk.js';
@@ -199,7 +200,7 @@ export class Folding {
     const pattern: RepeatedBlock[] = [];
     for (const [index, block] of blocks.entries()) {
       const kind =
-        this.#kinds.find((each) => areAlike(each.block, block)) ??
+        this.#kinds.find((each) => areEqualButNames(each.block, block)) ??
         this.#newKind(block, depth, index);
       if (!kind) return null;
       pattern.push(kind);
@@ -211,7 +212,7 @@ export class Folding {
   #newKind(block: Layer, depth: number, index: number): RepeatedBlock | undefined {
     if (this.#kinds.length >= this.#mostKinds) return undefined;
     const inSmallest = this.#blocksAt(index + 1)[index];
-    const isInSmallest = inSmallest !== undefined && areAlike(inSmallest, block);
+    const isInSmallest = inSmallest !== undefined && areEqualButNames(inSmallest, block);
     const kind = { block, index, depth: isInSmallest ? index + 1 : depth };
     this.#kinds.push(kind);
     return kind;
@@ -231,20 +232,3 @@ function timesOf(pattern: readonly RepeatedBlock[]): Map<RepeatedBlock, number> 
   for (const kind of pattern) times.set(kind, (times.get(kind) ?? 0) + 1);
   return times;
 }
-
-/** Keys in which equal blocks may differ. */
-const NAMES: readonly string[] = ['name', 'aliases'];
-
-/** Whether two parts of a description are the same except for names. */
-function areAlike(a: unknown, b: unknown): boolean {
-  if (!isObject(a) || !isObject(b)) return Object.is(a, b);
-  if (a === b) return true;
-  const keys = Object.keys(a);
-  return (
-    keys.length === Object.keys(b).length &&
-    keys.every((key) => NAMES.includes(key) || (Object.hasOwn(b, key) && areAlike(a[key], b[key])))
-  );
-}
-
-const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
-  typeof value === 'object' && value !== null;

@@ -27,12 +27,12 @@ import type { Param } from './param.js';
 
 /** Memoizes `of` per object: descriptions never change, and searches repeat the same calls. */
 export function memoized<Key extends object, Value>(of: (key: Key) => Value): (key: Key) => Value {
-  const known = new WeakMap<Key, { readonly value: Value }>();
+  const known = new WeakMap<Key, Value>();
   return (key) => {
     const found = known.get(key);
-    if (found) return found.value;
+    if (found !== undefined || known.has(key)) return found as Value;
     const value = of(key);
-    known.set(key, { value });
+    known.set(key, value);
     return value;
   };
 }
@@ -343,10 +343,6 @@ export function expertTensors({
     ? countedTensors(first).map((each) => ({ ...each, count: each.count * layers.length }))
     : [];
 }
-
-/** Sum of a value over all tensors below `layer`. */
-export const sumOfTensors = (layer: Layer, of: (tensor: Param) => number): number =>
-  sumOf(countedTensors(layer), ({ tensor, count }) => count * of(tensor));
 
 export interface StateDictEntry {
   /** The tensor's own name, or an alias. */

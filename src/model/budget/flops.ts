@@ -8,7 +8,7 @@ import type { Component, Layer, Window } from '../architecture/layer.js';
 import { COMPONENTS } from '../architecture/layer.js';
 import { reachOf, sumByWindow, visiblePairs, windowKey } from '../architecture/masks.js';
 import { memoized, memoizedBy } from '../architecture/walk.js';
-import { primitiveParts, primitivesOf } from '../operations/lower.js';
+import { countedParts, primitivesOf } from '../operations/lower.js';
 import type { IndexScores, Primitive, Scan, Scores } from '../operations/primitive.js';
 import {
   add,
@@ -165,9 +165,9 @@ export const operationsIn = memoized((work: Work): readonly Operation[] =>
   'kind' in work ? primitivesOf(work).filter(isOperation) : work,
 );
 
-/** `operationsIn` in the parts of a model, whose blocks other models can have too. */
-const operationParts = (work: Work): readonly (readonly Operation[])[] =>
-  'kind' in work ? primitiveParts(work).map(operationsOfPart) : [work];
+/** Operations for counts, in the parts of a model, whose blocks other models can have too. */
+const countedOperations = (work: Work): readonly (readonly Operation[])[] =>
+  'kind' in work ? countedParts(work).map(operationsOfPart) : [work];
 
 const operationsOfPart = memoized((part: readonly Primitive[]) => part.filter(isOperation));
 
@@ -229,7 +229,7 @@ type PartedGroup = readonly [OperationGroup, ...OperationGroup[]];
 /** Groups operations by component and kind, in order of first appearance. */
 const operationGroups = memoized((work: Work): readonly PartedGroup[] => {
   const groups = new Map<string, [OperationGroup, ...OperationGroup[]]>();
-  for (const part of operationParts(work)) {
+  for (const part of countedOperations(work)) {
     for (const [key, operations] of groupsOfPart(part)) {
       const group = groups.get(key);
       if (group) group.push(operations);
@@ -261,16 +261,18 @@ const sumsOf = memoized((operations: OperationGroup): Sums => {
   let [tokens, positions, fixed, kernels] = [0, 0, 0, 0];
   const scans = new Map<Scan['decays'], { values: number; inner: number }>();
   for (const each of operations) {
-    if (each.kind === 'convolution') kernels += each.channels * each.kernel;
+    const { times = 1 } = each;
+    if (each.kind === 'convolution') kernels += times * each.channels * each.kernel;
     else if (each.kind === 'scan') {
       const sums = scans.get(each.decays) ?? { values: 0, inner: 0 };
-      sums.values += each.inner * each.state;
-      sums.inner += each.inner;
+      sums.values += times * each.inner * each.state;
+      sums.inner += times * each.inner;
       scans.set(each.decays, sums);
     } else if ('weights' in each) {
-      if (each.rows === 'tokens') tokens += each.weights;
-      else if (typeof each.rows === 'number') fixed += each.rows * each.weights;
-      else positions += each.weights;
+      const weights = times * each.weights;
+      if (each.rows === 'tokens') tokens += weights;
+      else if (typeof each.rows === 'number') fixed += each.rows * weights;
+      else positions += weights;
     }
   }
   return { tokens, positions, fixed, kernels, scans };
@@ -330,8 +332,8 @@ function scoresFormula(
   causal: boolean,
 ): Expression {
   const scores = operations.filter(isScored);
-  const queries = sumByWindow(scores, ({ headDim }, heads) => heads * headDim);
-  const values = sumByWindow(scores, ({ valueDim }, heads) => heads * valueDim);
+  const queries = sumByWindow(scores, ({ headDim, times = 1 }, heads) => times * heads * headDim);
+  const values = sumByWindow(scores, ({ valueDim, times = 1 }, heads) => times * heads * valueDim);
   if (!causal) {
     const entries = [
       ...new Set([...queries.values()].flatMap(({ window }) => compressionOf(window))),
@@ -452,12 +454,15 @@ interface ScoresByContext {
 
 /** The same counts as those of `forwardFlopsOf` and `decodingFlopsOf`. */
 function scoresByContext(work: Work): ScoresByContext {
-  const scores = operationsIn(work).filter(isScored);
+  const scores = countedOperations(work).flat().filter(isScored);
   const perPair = ({ headDim, valueDim }: Scored) => headDim + valueDim;
-  const forward = sumByWindow(scores, (layer, heads) => heads * perPair(layer));
+  const forward = sumByWindow(
+    scores,
+    (layer, heads) => (layer.times ?? 1) * heads * perPair(layer),
+  );
   const step = sumByWindow(
     scores,
-    (layer, heads) => heads * (latentOf(layer)?.multiplied ?? perPair(layer)),
+    (layer, heads) => (layer.times ?? 1) * heads * (latentOf(layer)?.multiplied ?? perPair(layer)),
   );
   const flops = (
     sums: typeof forward,
@@ -506,12 +511,13 @@ function scoresFigure(work: Work, context: number): Figure {
   const widths = new Map<string, { readonly width: number; readonly seen: Expression }>();
   const widen = (name: string, width: number, seen: Expression) =>
     widths.set(name, { width: (widths.get(name)?.width ?? 0) + width, seen });
-  for (const operation of operationsIn(work)) {
+  for (const operation of countedOperations(work).flat()) {
     if (!isScored(operation)) continue;
-    const { spans, headDim, valueDim } = operation;
+    const { spans, headDim, valueDim, times = 1 } = operation;
     const latent = latentOf(operation);
-    for (const { heads, window } of spans) {
+    for (const { heads: each, window } of spans) {
       const seen = keysSeen(window, tokens);
+      const heads = times * each;
       if (latent !== undefined) widen(latentName(window), heads * latent.multiplied, seen);
       else widen(`query_and_value_width_${windowKey(window)}`, heads * (headDim + valueDim), seen);
     }

@@ -1,11 +1,12 @@
 /** Kept intermediates of attention and scan: scores and states if plain, sums if fused. */
 
 import { sumOf } from '../../base/values.js';
+import { equalBlocks } from '../architecture/equal-blocks.js';
 import type { Component, LanguageModel, Layer } from '../architecture/layer.js';
 import { scoreValues, sumByWindow } from '../architecture/masks.js';
 import { memoized } from '../architecture/walk.js';
 import { primitivesOf } from '../operations/lower.js';
-import type { Scan, Scores } from '../operations/primitive.js';
+import type { Scores } from '../operations/primitive.js';
 import type { Expression } from './expression.js';
 import { add, div, mul, v } from './expression.js';
 import type { Figure } from './figure.js';
@@ -104,7 +105,7 @@ export function scoresFigure(
   setting: ActivationSetting,
   squares = squaresPerHead,
 ): Figure {
-  const attentions = attentionsIn(blocks);
+  const { attentions } = kernelsIn(blocks);
   return ranksOf(
     attentions.map(({ spans }) => spans),
     tensorParallelism(setting),
@@ -125,11 +126,14 @@ function scoresOfRank(
     ...layer,
     spans: spansOfRank(layer.spans, tensorParallelism(setting), rank),
   }));
-  const squares = sumByWindow(layers, (layer, heads) => heads * squaresOf(layer));
+  const squares = sumByWindow(
+    layers,
+    (layer, heads) => (layer.times ?? 1) * heads * squaresOf(layer),
+  );
   const isCast = unfused && bytesPerValue < 4;
   const copies = sumByWindow(
     isCast ? layers.filter(({ inFloat32 }) => inFloat32) : [],
-    (_, heads) => heads,
+    ({ times = 1 }, heads) => times * heads,
   );
   const valuesOf = (counts: typeof squares) =>
     add(
@@ -169,12 +173,20 @@ export const kernelsOf = memoized((block: Layer) => {
   };
 });
 
-const attentionsIn = (blocks: readonly Layer[]) =>
-  blocks.flatMap((block) => kernelsOf(block).attentions);
+/** Those of all blocks, one for all equal ones. */
+const kernelsIn = memoized((blocks: readonly Layer[]) => {
+  const kinds = equalBlocks(blocks).map(({ block, times }) => ({ times, ...kernelsOf(block) }));
+  return {
+    attentions: kinds.flatMap(({ attentions, times }) =>
+      attentions.map((each) => ({ ...each, times })),
+    ),
+    scans: kinds.flatMap(({ scans, times }) => scans.map((each) => ({ ...each, times }))),
+  };
+});
 
 /** A fused kernel needs the log-sum of each score row for its backward pass. */
 export function softmaxSums(blocks: readonly Layer[], setting: ActivationSetting): Figure {
-  const heads = sumOf(attentionsIn(blocks), (layer) => layer.heads);
+  const heads = sumOf(kernelsIn(blocks).attentions, (layer) => layer.times * layer.heads);
   const sums = mul(4, sequencesIn(setting), v({ context: setting.context }), v({ heads }));
   return figure({
     label: `activations: ${OTHER_PARTS.softmaxSums}`,
@@ -199,8 +211,9 @@ export function scoreGradientsFigure(block: Layer, setting: ActivationSetting): 
 /** The scan as a loop keeps the decay, B·Δ and state of every step; with a decay per head, the state alone. */
 export function scanFigure(blocks: readonly Layer[], setting: ActivationSetting): Figure {
   const { context, bytesPerValue: bytes } = setting;
-  const scans = blocks.flatMap((block) => kernelsOf(block).scans);
-  const valuesOf = (kinds: readonly Scan[]) => sumOf(kinds, ({ inner, state }) => inner * state);
+  const { scans } = kernelsIn(blocks);
+  const valuesOf = (kinds: typeof scans) =>
+    sumOf(kinds, ({ inner, state, times }) => times * inner * state);
   const ofValues = valuesOf(scans.filter(({ decays }) => decays === 'values'));
   const ofHeads = valuesOf(scans.filter(({ decays }) => decays !== 'values'));
   const tensor = tensorParallelism(setting);

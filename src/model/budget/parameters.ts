@@ -1,9 +1,9 @@
 import { groupBy, sumOf } from '../../base/values.js';
+import { tensorsOfKinds } from '../architecture/equal-blocks.js';
 import { COMPONENTS, type Component, type Layer } from '../architecture/layer.js';
 import type { Param } from '../architecture/param.js';
 import {
   computingExperts,
-  countedTensors,
   expertTensors,
   isRouted,
   memoized,
@@ -33,7 +33,7 @@ export const countParameters: (layer: Layer) => ParameterBudget = memoized((laye
   >;
   let parameters = 0;
   let buffers = 0;
-  for (const { tensor, component, count } of countedTensors(layer)) {
+  for (const { tensor, component, count } of tensorsOfKinds(layer)) {
     const elements = count * tensor.elements;
     if (tensor.role === 'buffer') {
       buffers += elements;
@@ -90,7 +90,7 @@ export const bodyIn = ({ byComponent }: Pick<ParameterBudget, 'byComponent'>): n
 
 /** Parameters of a model, summed from its tensors. */
 export function parameterFigures(layer: Layer): ParameterFigures {
-  const owned = countedTensors(layer);
+  const owned = tensorsOfKinds(layer);
   const parameters = groupBy(
     owned.filter(({ tensor }) => tensor.role === 'parameter'),
     ({ component }) => component,

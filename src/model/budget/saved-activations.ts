@@ -5,6 +5,7 @@
  * Attention scores and scan states are those of the plain implementations; fused kernels and selective
  * recomputation avoid them. GPUs that share layers, and pipeline stages, each keep their part.
  */
+import { exampleOf } from '../architecture/equal-blocks.js';
 import type { Component, LanguageModel, Layer } from '../architecture/layer.js';
 import { COMPONENTS } from '../architecture/layer.js';
 import { memoized, memoizedBy, outputWidth } from '../architecture/walk.js';
@@ -47,7 +48,7 @@ export function activationsOf(model: LanguageModel, setting: ActivationSetting):
   const hasBlocks = setting.recompute !== 'full' && setting.recompute !== 'operations';
   const kept = savedInStage(model, { from, to, hasBlocks, hasLogits });
   const parts = hasBlocks
-    ? activationParts(kept, model.blocks.slice(from, to), setting)
+    ? activationParts(kept, blocksBetween(model, { from, to }), setting)
     : [
         ...(setting.offloaded
           ? []
@@ -414,7 +415,7 @@ const kindsOfBlocks = memoizedBy(
     const kinds = new Map<string, BlockKind>();
     return new Map(
       blocks.map((block) => {
-        const { key, kind: own } = kindOfBlock(block, hidden);
+        const { key, kind: own } = kindOfBlock(exampleOf(block), hidden);
         const kind = kinds.get(key) ?? own;
         kinds.set(key, kind);
         return [block, kind];
@@ -451,6 +452,12 @@ export const areAlike = (
     some.every((block, at) => kinds.get(block) === kinds.get(other[at] ?? block))
   );
 };
+
+/** Blocks of a stage; those of a whole model are the same list each time, whose sums are remembered. */
+const blocksBetween = (
+  { blocks }: LanguageModel,
+  { from, to }: Pick<StageRange, 'from' | 'to'>,
+): readonly Layer[] => (from === 0 && to === blocks.length ? blocks : blocks.slice(from, to));
 
 const keptInBlocks = (
   { blocks, hidden }: LanguageModel,

@@ -7,7 +7,7 @@ import type { Component, HeadSpan, Layer, Window } from '../architecture/layer.j
 import { COMPONENTS } from '../architecture/layer.js';
 import { reachOf, sumByWindow } from '../architecture/masks.js';
 import { memoized, memoizedBy } from '../architecture/walk.js';
-import { primitiveParts } from '../operations/lower.js';
+import { countedParts } from '../operations/lower.js';
 import type { Convolution, IndexScores, Primitive, Scan, Scores } from '../operations/primitive.js';
 import {
   add,
@@ -290,7 +290,7 @@ const widthsOf = (
 ) => [
   ...sumByWindow(
     attentions.map((layer) => ({
-      width: layer[width],
+      width: (layer.times ?? 1) * layer[width],
       spans: spansOfRank(keySpansOf(layer), gpus, rank),
     })),
     (layer, heads) => heads * layer.width,
@@ -309,7 +309,7 @@ const windowsOf = ({ attentions, latents }: StateSizes): Window[] => [
 const keptOn = memoizedBy(
   (gpus: number) => gpus,
   (model: Layer, gpus) => {
-    const parts = primitiveParts(model).map(stateful);
+    const parts = countedParts(model).map(stateful);
     const [only = [], ...others] = parts.filter(({ length }) => length > 0);
     // Usually the blocks alone keep a state, and several models can have them in common.
     return others.length === 0 ? keptOnBy(only, gpus) : readKept(parts.flat(), gpus);
@@ -353,13 +353,14 @@ function keptBy(primitives: readonly Stateful[], gpus: number): StateSizes {
   let areBuffers = true;
   const scanned = new Set<Component>();
   for (const primitive of primitives) {
+    const { times = 1 } = primitive;
     if (primitive.kind === 'scan') {
-      const values = share(primitive.inner) * primitive.state;
+      const values = times * share(primitive.inner) * primitive.state;
       scanned.add(primitive.component);
       if (primitive.inFloat32) float32Values += values;
       else mambaValues += values;
     } else if (primitive.kind === 'convolution') {
-      convolutionValues += share(primitive.channels) * primitive.cached;
+      convolutionValues += times * share(primitive.channels) * primitive.cached;
       areBuffers &&= primitive.isBuffer === true;
     } else if (primitive.kind === 'scores') {
       if (primitive.keeps === 'nothing') continue;
@@ -371,8 +372,11 @@ function keptBy(primitives: readonly Stateful[], gpus: number): StateSizes {
   }
   return {
     attentions,
-    latents: sumByWindow(latents.map(onceByWindow), ({ latent }) => latent?.cached ?? 0),
-    indexes: sumByWindow(indexers.map(onceByWindow), ({ headDim }) => headDim),
+    latents: sumByWindow(
+      latents.map(onceByWindow),
+      ({ latent, times = 1 }) => times * (latent?.cached ?? 0),
+    ),
+    indexes: sumByWindow(indexers.map(onceByWindow), ({ headDim, times = 1 }) => times * headDim),
     mambaValues,
     float32Values,
     convolutionValues,

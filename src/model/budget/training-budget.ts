@@ -1,8 +1,9 @@
 /** Memory of training on one device: weights, gradients, optimizer, buffers, activations. */
 
+import { tensorsOfKinds } from '../architecture/equal-blocks.js';
 import type { LanguageModel } from '../architecture/layer.js';
 import type { Param } from '../architecture/param.js';
-import { countedTensors, memoized } from '../architecture/walk.js';
+import { memoized } from '../architecture/walk.js';
 import { add, ceildiv, mul, v } from './expression.js';
 import type { Derivation, Figure } from './figure.js';
 import { figure, sumFigure } from './figure.js';
@@ -56,7 +57,7 @@ export function trainingMemoryOf(
 function trainedIn(model: LanguageModel): Trained[] {
   const tables = embeddingsOf(model);
   const trained: Trained[] = [];
-  for (const { tensor, count } of countedTensors(model)) {
+  for (const { tensor, count } of tensorsOfKinds(model)) {
     if (tensor.role !== 'parameter') continue;
     const { elements, shape } = tensor;
     const isEmbedding = tables.has(tensor);

@@ -3,6 +3,7 @@
  * and in `lower-….ts`. FLOPs, saved activations, states, tensor cuts, collectives, kernel launches and the largest tensors follow
  * from it.
  */
+import { equalBlocks } from '../architecture/equal-blocks.js';
 import type { HybridBlock, LanguageModel, Layer } from '../architecture/layer.js';
 import {
   inputWidth,
@@ -82,11 +83,13 @@ export function primitivesOf(layer: Layer, width?: number): readonly Primitive[]
 }
 
 /**
- * `primitivesOf` a model in parts: those of the layers before its blocks, of the blocks, and of the layers after. Models
- * can have their blocks in common, so folds remember their results for each part.
+ * Primitives for counts: of a model in parts, those of the layers before its blocks, of one block for all equal ones, and
+ * of the layers after. Tensors and names are those of the one block, perhaps of another model. Models can have their
+ * blocks in common, so folds remember their results for each part.
  */
-export const primitiveParts: (layer: Layer) => readonly (readonly Primitive[])[] = memoized(
-  (layer) => (layer.kind === 'languageModel' ? partsOf(layer) : [primitivesOf(layer)]),
+export const countedParts: (layer: Layer) => readonly (readonly Primitive[])[] = memoized(
+  (layer) =>
+    layer.kind === 'languageModel' ? partsOf(layer, kindsOfPrimitives) : [primitivesOf(layer)],
 );
 
 /** Values of each token that a layer gives for `width` values. */
@@ -104,7 +107,7 @@ function lower(layer: Layer, around: LoweringContext): Primitive[] {
   });
   switch (layer.kind) {
     case 'languageModel':
-      return primitiveParts(layer).flat();
+      return partsOf(layer, primitivesOfBlocks).flat();
     case 'hybridBlock':
       return lowerHybridBlock(layer, inside);
     case 'cycles':
@@ -322,7 +325,10 @@ function lower(layer: Layer, around: LoweringContext): Primitive[] {
 }
 
 /** Blocks compute shared layers where they use them. */
-function partsOf(model: LanguageModel): (readonly Primitive[])[] {
+function partsOf(
+  model: LanguageModel,
+  primitivesIn: (blocks: readonly Layer[], width: number) => readonly Primitive[],
+): (readonly Primitive[])[] {
   const { embedding, embeddingSteps, blocks, norm, head, logitSteps } = model;
   const width = model.hidden;
   const component = model.component ?? 'other';
@@ -331,7 +337,7 @@ function partsOf(model: LanguageModel): (readonly Primitive[])[] {
   const { output } = matmul(head, component);
   return [
     inTurn(embedding, ...embeddingSteps),
-    primitivesOfBlocks(blocks, width),
+    primitivesIn(blocks, width),
     inTurn(norm, head, ...logitSteps).map((each) =>
       each.layer === head.name
         ? { ...each, cuts: byRows(each.params, each.layer, vocabularyRun(output)) }
@@ -340,9 +346,15 @@ function partsOf(model: LanguageModel): (readonly Primitive[])[] {
   ];
 }
 
-const primitivesOfBlocks = memoizedBy(
+const primitivesOfBlocks = (blocks: readonly Layer[], width: number): readonly Primitive[] =>
+  blocks.flatMap((block) => primitivesOf(block, width));
+
+const kindsOfPrimitives = memoizedBy(
   (width: number) => width,
-  (blocks: readonly Layer[], width) => blocks.flatMap((block) => primitivesOf(block, width)),
+  (blocks: readonly Layer[], width): readonly Primitive[] =>
+    equalBlocks(blocks).flatMap(({ block, times }) =>
+      primitivesOf(block, width).map((each) => ({ ...each, times })),
+    ),
 );
 
 const PER_BATCH = 'positions of a batch';

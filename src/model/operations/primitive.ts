@@ -86,6 +86,8 @@ interface Base<Kind extends string> {
   readonly backward?: Collective;
   /** Number of kernel launches. */
   readonly launches: number;
+  /** Number of equal blocks for which it stands in counts; absent in a block itself. */
+  readonly times?: number;
 }
 
 /** A matrix product with a stored weight. */

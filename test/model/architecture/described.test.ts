@@ -5,9 +5,10 @@
 import fs from 'node:fs';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { sumOfTensors } from '../../../src/model/architecture/equal-blocks.js';
 import { loadFamily } from '../../../src/model/architecture/families.js';
 import type { LanguageModel } from '../../../src/model/architecture/layer.js';
-import { stateDictOf, sumOfTensors, walk } from '../../../src/model/architecture/walk.js';
+import { stateDictOf, walk } from '../../../src/model/architecture/walk.js';
 import { stateOf } from '../../../src/model/budget/state.js';
 import { inPackage } from '../../fixtures.js';
 

@@ -7,7 +7,7 @@ import { describe, expect, test } from 'vitest';
 import { parseDocument } from '../../../src/config/document.js';
 import { modelOf } from '../../../src/input/model-input/model-file.js';
 import { asWhole } from '../../../src/input/model-input/whole-model.js';
-import { sumOfTensors } from '../../../src/model/architecture/walk.js';
+import { sumOfTensors } from '../../../src/model/architecture/equal-blocks.js';
 
 const bert = (type: string, architecture: string, sizes: readonly number[]) => {
   const [vocab_size, hidden_size, num_hidden_layers, num_attention_heads, intermediate_size] =

@@ -52,6 +52,10 @@ export const tensorCuts: (layer: Layer) => ReadonlyMap<Param, Cut> = memoized(
   (layer) => new Map(primitivesOf(layer).flatMap(({ cuts }) => cuts)),
 );
 
+/** The cut of a tensor that GPUs share; undefined for one GPU, and for a tensor that is whole on each. */
+export const cutAmong = (model: LanguageModel, tensor: Param, gpus: number): Cut | undefined =>
+  gpus === 1 ? undefined : tensorCuts(model).get(tensor);
+
 /** Rows, or values of a row, on the fullest GPU. */
 export const shareOf = ({ runs }: Cut, gpus: number): number =>
   sumOf(runs, ({ count, size }) => size * Math.ceil(count / gpus));
@@ -339,7 +343,8 @@ interface SharedParam {
   readonly elements: number;
   readonly count: number;
   readonly role: ReturnType<typeof roleOf>;
-  readonly cut: Cut | undefined;
+  /** The cut, on demand: one GPU needs none. */
+  readonly cut: () => Cut | undefined;
   readonly isExpert: boolean;
 }
 
@@ -375,7 +380,6 @@ function spreadOver(model: LanguageModel, spread: Spread): Stage[] {
 
 /** Parameters of a model, cached because a search spreads the same ones repeatedly. */
 const sharesOf = memoized((model: LanguageModel): ReadonlyMap<Param, SharedParam> => {
-  const cuts = tensorCuts(model);
   const experts = expertsIn(model);
   const parameters = countedTensors(model).filter(({ tensor: { role } }) => role === 'parameter');
   return new Map(
@@ -383,7 +387,8 @@ const sharesOf = memoized((model: LanguageModel): ReadonlyMap<Param, SharedParam
       const { elements } = tensor;
       const role = roleOf(model, tensor);
       const isExpert = experts.has(tensor);
-      return [tensor, { elements, count, role, cut: cuts.get(tensor), isExpert }];
+      const cut = () => tensorCuts(model).get(tensor);
+      return [tensor, { elements, count, role, cut, isExpert }];
     }),
   );
 });
@@ -426,8 +431,10 @@ function trainedOn(share: SharedParam, sharing: Sharing): Trained {
   };
 }
 
-const ofGpu = ({ elements, cut, isExpert }: SharedParam, sharing: Sharing): number =>
-  elementsPerGpu(elements, cut, isExpert ? sharing.expertTensor : sharing.tensor);
+function ofGpu({ elements, cut, isExpert }: SharedParam, sharing: Sharing): number {
+  const gpus = isExpert ? sharing.expertTensor : sharing.tensor;
+  return gpus === 1 ? elements : elementsPerGpu(elements, cut(), gpus);
+}
 
 const countedSum = (all: readonly SharedParam[], of: (each: SharedParam) => number): number =>
   sumOf(all, (each) => each.count * of(each));
@@ -464,11 +471,11 @@ function parametersFigure(all: readonly SharedParam[], sharing: Sharing): Figure
       source: 'each tensor of the stage once',
     });
   }
-  const cut = trained.filter((each) => each.cut !== undefined);
-  const isShared = ({ cut }: SharedParam) => cut?.runs.every(isDealtEqually);
+  const cut = trained.filter((each) => each.cut() !== undefined);
+  const isShared = ({ cut }: SharedParam) => cut()?.runs.every(isDealtEqually);
   const { whole, shared, vocabulary_rows, of_experts } = inputs({
     whole: countedSum(
-      trained.filter((each) => each.cut === undefined),
+      trained.filter((each) => each.cut() === undefined),
       elements,
     ),
     shared: countedSum(cut.filter(isShared), elements),

@@ -31,7 +31,7 @@ import { type Figure, figure, sumFigure } from '../../../model/budget/figure.js'
 import { bufferBytes } from '../../../model/budget/parameters.js';
 import type { Cut } from '../../../model/operations/primitive.js';
 import { dividedExperts } from '../parallelism/model-axes.js';
-import { elementsPerGpu, shareOf, tensorCuts } from '../parallelism/parallelism.js';
+import { cutAmong, elementsPerGpu, shareOf } from '../parallelism/parallelism.js';
 import { type ExpertSharing, shareOfExperts } from './serving-axes.js';
 import {
   type BlockBits,
@@ -60,7 +60,8 @@ export interface WeightLayout {
   readonly quantised: ReadonlyMap<Param, QuantizedMatrix>;
   /** Embedding and head, which GGUF quantises; a tied weight counts as a head. */
   readonly tables: ReadonlyMap<Param, 'embedding' | 'head'>;
-  readonly cuts: ReadonlyMap<Param, Cut>;
+  /** See `cutAmong`. */
+  readonly cutFor: (tensor: Param, gpus: number) => Cut | undefined;
   /** Uses of the matrices, which the types in a GGUF file depend on. */
   readonly roles: MatrixRoles;
   /** Bits of the tensors that the checkpoint stores quantized; undefined if it stores none so. */
@@ -89,7 +90,7 @@ export const weightLayout: (model: LanguageModel) => WeightLayout = memoized((mo
       [embedding.weight, 'embedding'],
       [head.weight, 'head'],
     ]),
-    cuts: tensorCuts(model),
+    cutFor: (tensor, gpus) => cutAmong(model, tensor, gpus),
     roles: matrixRoles(model),
     storedBits: model.storedBits,
   };
@@ -168,9 +169,9 @@ function componentBytes(
   let others = 0;
   let storedBits = 0;
   for (const { tensor, count: all } of tensors) {
-    const cut = layout.cuts.get(tensor);
     const isExpert = layout.experts.has(tensor);
     const sharing = isExpert ? experts.tensor : gpus;
+    const cut = layout.cutFor(tensor, sharing);
     const count = isExpert ? all * shareOfExperts(layout.expertCount, experts) : all;
     const ofStored = storedBitsOf(tensor, layout, format);
     if (ofStored !== undefined) {

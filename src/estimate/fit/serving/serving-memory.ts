@@ -204,10 +204,9 @@ function allottedWeights({ model, layout, form }: ServedLayout): AllocatedTensor
     }
     return matrix ? bits : otherBits;
   };
+  const gpus = form.tensorParallel;
   const bytesOf = (tensor: Param) =>
-    (elementsPerGpu(tensor.elements, layout.cuts.get(tensor), form.tensorParallel) *
-      bitsOf(tensor)) /
-    8;
+    (elementsPerGpu(tensor.elements, layout.cutFor(tensor, gpus), gpus) * bitsOf(tensor)) / 8;
   const mixtures = walkCounted(model).filter(({ layer }) => isRouted(layer)).length;
   const ofExperts = sumOf(
     layout.owned.filter(({ tensor }) => layout.experts.has(tensor)),

@@ -22,7 +22,12 @@ import { stateOf } from '../../../model/budget/state.js';
 import type { Cluster } from '../../hardware/gpu.js';
 import { kernelLaunchesOf } from '../efficiency.js';
 import { mixturesBetween, placesOfToken } from '../parallelism/model-axes.js';
-import { collectivesOf, operationsOfRank, ranksThatDiffer } from '../parallelism/parallelism.js';
+import {
+  collectivesOf,
+  operationsOfRank,
+  ranksThatDiffer,
+  tensorCuts,
+} from '../parallelism/parallelism.js';
 import type { WeightLayout } from './quantized.js';
 import { servedWeights, weightLayout } from './quantized.js';
 import type {
@@ -141,10 +146,9 @@ export function servedModel(model: LanguageModel, form: ServingFormat): ServedMo
 const workOf = memoizedBy(
   (gpus: number) => gpus,
   (model: LanguageModel, gpus): readonly Work[] => {
-    const sharing = { cuts: weightLayout(model).cuts, gpus, byTokens: false };
-    return gpus === 1
-      ? [model]
-      : ranksThatDiffer([model], gpus).map((rank) => operationsOfRank(model, sharing, rank));
+    if (gpus === 1) return [model];
+    const sharing = { cuts: tensorCuts(model), gpus, byTokens: false };
+    return ranksThatDiffer([model], gpus).map((rank) => operationsOfRank(model, sharing, rank));
   },
 );
 

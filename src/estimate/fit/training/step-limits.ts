@@ -1,5 +1,6 @@
 /** Limits of a training step: compute and memory traffic. */
 import type { LanguageModel, Layer } from '../../../model/architecture/layer.js';
+import type { Param } from '../../../model/architecture/param.js';
 import { countedTensors, memoizedBy, type OwnedTensor } from '../../../model/architecture/walk.js';
 import {
   add,
@@ -26,6 +27,7 @@ import type { CommunicationPace } from '../parallelism/collectives.js';
 import { expertsIn } from '../parallelism/model-axes.js';
 import type { TensorParallelCuts } from '../parallelism/parallelism.js';
 import {
+  cutAmong,
   distinctTensors,
   elementsPerGpu,
   operationsOfRank,
@@ -289,13 +291,14 @@ function readIn(
   { from, to, parameters }: Stage,
   { tensor: gpus, expert, expertTensor }: Sharing,
 ): ValuesRead {
-  const cuts = tensorCuts(model);
   const experts = expertsIn(model);
   const isApart = expert > 1;
+  const elementsOn = (tensor: Param, among: number) =>
+    elementsPerGpu(tensor.elements, cutAmong(model, tensor, among), among);
   const valuesOn = ({ tensor, count }: OwnedTensor) =>
     isApart && experts.has(tensor)
-      ? (count * elementsPerGpu(tensor.elements, cuts.get(tensor), expertTensor)) / expert
-      : count * elementsPerGpu(tensor.elements, cuts.get(tensor), gpus);
+      ? (count * elementsOn(tensor, expertTensor)) / expert
+      : count * elementsOn(tensor, gpus);
   const valuesOf = (tensors: readonly OwnedTensor[]) => totalSeconds(tensors.map(valuesOn));
   const lookups = valuesOf(lookedUp(model, from === 0, to === model.blocks.length));
   const blocks = model.blocks.slice(from, to);

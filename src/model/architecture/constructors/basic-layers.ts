@@ -1,4 +1,6 @@
 /** Constructors of layers, one per kind, with PyTorch's names for their tensors. */
+
+import { sumOfTensors } from '../equal-blocks.js';
 import type {
   Activation,
   ActivationName,
@@ -34,7 +36,6 @@ import type {
 } from '../layer.js';
 import type { Param } from '../param.js';
 import { buffer, checkEach, checkElements, checkLayers, checkNames, param } from '../param.js';
-import { sumOfTensors } from '../walk.js';
 
 export function embedding(
   name: string,

@@ -2,8 +2,9 @@
  * Blocks of models that differ in their vocabulary alone. A sweep describes thousands of them, and folds remember their
  * results for each block: equal blocks are one object, so they are built and counted once.
  */
+
+import { sumOfTensors } from '../equal-blocks.js';
 import type { LanguageModel } from '../layer.js';
-import { sumOfTensors } from '../walk.js';
 
 /** Settings of a model, of which all but `vocab_size` decide the blocks. */
 export interface BlockSettings {

@@ -7,7 +7,7 @@ import { checkpointWeights } from '../../../../src/engine/weights/weights.js';
 import { openCheckpointModel } from '../../../../src/input/model-input/checkpoint-model.js';
 import { textPartOf } from '../../../../src/input/model-input/hugging-face/text-part.js';
 import { modelOf } from '../../../../src/input/model-input/model-file.js';
-import { sumOfTensors } from '../../../../src/model/architecture/walk.js';
+import { sumOfTensors } from '../../../../src/model/architecture/equal-blocks.js';
 import { countParameters } from '../../../../src/model/budget/parameters.js';
 import { differenceAt, idsOf, valuesOf } from '../../../engine/fixture-models.js';
 import { referenceEngine } from '../../../engine/reference-engine.js';
