@@ -99,7 +99,7 @@ function trainingSettingOf(
       // A missing setting is left out, so that results show only what was asked for.
       ...(options.optimizerInBackward && { optimizerInBackward: true }),
       ...(options.rank !== undefined && { rank: options.rank }),
-      ...(options.targets !== undefined && { targets: options.targets }),
+      ...(options.targets !== undefined && { targets: [...new Set(options.targets)] }),
       ...(options.baseDtype !== undefined && { frozen: usualFormat(options.baseDtype) }),
       mfu: options.mfu,
     },

@@ -2,6 +2,7 @@
 import type { Problem, PropertyPath } from '../../base/errors.js';
 import { formatInteger } from '../../base/text/units.js';
 import { counted } from '../../base/text/words.js';
+import { groupBy } from '../../base/values.js';
 import type { ConfigDocument } from '../../config/document.js';
 import { MAX_PROBLEMS } from '../../config/document-problems.js';
 import { misspelled, nearest } from '../../config/nearest.js';
@@ -23,7 +24,8 @@ export function unknownKeyProblems(
   keys: readonly PropertyPath[],
   program: TrainingProgram,
 ): Problem[] {
-  const problems = keys.slice(0, MOST_KEYS).map((at) => unknownKeyProblem(document, at, program));
+  const known = new KnownKeys(program);
+  const problems = keys.slice(0, MOST_KEYS).map((at) => unknownKeyProblem(document, at, known));
   const errors = problems.filter(({ severity }) => severity === 'error');
   const warnings = problems.filter(({ severity }) => severity === 'warning');
   const most = Math.max(0, MAX_PROBLEMS - errors.length);
@@ -58,17 +60,11 @@ function tooMany(
 }
 
 /** The problem of a key that a program does not know, with the key that could be meant. */
-function unknownKeyProblem(
-  document: ConfigDocument,
-  at: PropertyPath,
-  program: TrainingProgram,
-): Problem {
+function unknownKeyProblem(document: ConfigDocument, at: PropertyPath, known: KnownKeys): Problem {
+  const { program } = known;
   const section = at.slice(0, -1).join('.');
   const name = String(at.at(-1));
-  const isSection = [...program.known, ...program.rows.map(({ key }) => key)].some((key) =>
-    key.startsWith(`${at.join('.')}.`),
-  );
-  if (isSection) {
+  if (known.isSection(at.join('.'))) {
     return {
       severity: 'warning',
       ...document.locate(at, 'key'),
@@ -76,19 +72,10 @@ function unknownKeyProblem(
       message: `expected a section with keys of ${program.title}, found another value, which is not counted`,
     };
   }
-  const all = [...program.known, ...program.rows.map(({ key }) => key), ...(program.sizes ?? [])];
-  const prefix = section === '' ? '' : `${section}.`;
-  const beside = all
-    .filter((key) => key.startsWith(prefix))
-    .map((key) => key.slice(prefix.length).split('.')[0] ?? '');
   // Another digit is another key: --data-path2.
-  const near = misspelled(
-    name,
-    beside.filter((key) => digitsOf(key) === digitsOf(name)),
-    MOST_LETTERS,
-  );
+  const near = misspelled(name, known.withDigits(section, digitsOf(name)), MOST_LETTERS);
   const isError = near !== undefined && !program.isLoose;
-  const similar = near ?? elsewhere(name, all) ?? nearest(name, beside);
+  const similar = near ?? known.elsewhere(name) ?? nearest(name, known.beside(section));
   return {
     severity: isError ? 'error' : 'warning',
     ...document.locate(at, 'key'),
@@ -100,6 +87,59 @@ function unknownKeyProblem(
 
 const digitsOf = (name: string) => name.replaceAll(/\D/g, '');
 
-/** The key of this name in another section. */
-const elsewhere = (name: string, all: readonly string[]): string | undefined =>
-  all.find((key) => key.endsWith(`.${name}`) || key === name);
+/** Keys of a program as unknown ones are compared with them: those of a section are listed once. */
+class KnownKeys {
+  readonly program: TrainingProgram;
+  readonly #all: readonly string[];
+  readonly #sections = new Set<string>();
+  readonly #inSections = new Map<string, NamesInSection>();
+
+  constructor(program: TrainingProgram) {
+    const counted = [...program.known, ...program.rows.map(({ key }) => key)];
+    this.program = program;
+    this.#all = [...counted, ...(program.sizes ?? [])];
+    for (const key of counted) {
+      for (let at = key.indexOf('.'); at >= 0; at = key.indexOf('.', at + 1)) {
+        this.#sections.add(key.slice(0, at));
+      }
+    }
+  }
+
+  /** Whether keys are below this one. */
+  isSection(key: string): boolean {
+    return this.#sections.has(key);
+  }
+
+  /** Names in a section. */
+  beside(section: string): readonly string[] {
+    return this.#in(section).names;
+  }
+
+  /** Names in a section that have these digits. */
+  withDigits(section: string, digits: string): readonly string[] {
+    return this.#in(section).byDigits.get(digits) ?? [];
+  }
+
+  /** The key of this name in another section. */
+  elsewhere(name: string): string | undefined {
+    const end = `.${name}`;
+    return this.#all.find((key) => key.endsWith(end) || key === name);
+  }
+
+  #in(section: string): NamesInSection {
+    const before = this.#inSections.get(section);
+    if (before !== undefined) return before;
+    const prefix = section === '' ? '' : `${section}.`;
+    const names = this.#all
+      .filter((key) => key.startsWith(prefix))
+      .map((key) => key.slice(prefix.length).split('.')[0] ?? '');
+    const found = { names, byDigits: groupBy(names, digitsOf) };
+    this.#inSections.set(section, found);
+    return found;
+  }
+}
+
+interface NamesInSection {
+  readonly names: readonly string[];
+  readonly byDigits: ReadonlyMap<string, readonly string[]>;
+}

@@ -21,12 +21,15 @@ export interface Place {
   readonly line: number;
 }
 
+/** Maximum lines of a batch: a million empty ones can arrive together. */
+const MOST_LINES = 10_000;
+
 const [LF, CR] = [0x0a, 0x0d];
 const NOTHING = Buffer.alloc(0);
 const BYTE_ORDER_MARK = Buffer.from([0xef, 0xbb, 0xbf]);
 
 /**
- * Lines of a source, in batches of those that arrive together. A last line without a line break counts; an empty one
+ * Lines of a source, in batches of those that arrive together, at most `MOST_LINES`. A last line without a line break counts; an empty one
  * does not.
  */
 export async function* readLines({
@@ -43,7 +46,7 @@ export async function* readLines({
     const length = heldBytes + last.length;
     const isTooLong = length > MOST_LINE_BYTES;
     let bytes = isTooLong ? undefined : held.length === 0 ? last : Buffer.concat([...held, last]);
-    held = [];
+    if (held.length > 0) held = [];
     heldBytes = 0;
     number++;
     if (bytes === undefined) return { number, bytes, length };
@@ -58,11 +61,14 @@ export async function* readLines({
     return { number, bytes, length };
   };
   for await (const chunk of chunks) {
-    const lines: Line[] = [];
+    let lines: Line[] = [];
     let from = 0;
-    for (let at = chunk.indexOf(LF); at >= 0; at = chunk.indexOf(LF, from)) {
+    for (let at = lineEnd(chunk, 0); at >= 0; at = lineEnd(chunk, from)) {
       lines.push(end(at === from ? NOTHING : chunk.subarray(from, at)));
       from = at + 1;
+      if (lines.length < MOST_LINES) continue;
+      yield lines;
+      lines = [];
     }
     const rest = chunk.subarray(from);
     heldBytes += rest.length;
@@ -73,6 +79,10 @@ export async function* readLines({
   }
   if (heldBytes > 0) yield [end(NOTHING)];
 }
+
+/** The first line break from a place on; a search in native code would take longer for the many of an empty text. */
+const lineEnd = (chunk: Buffer, from: number): number =>
+  chunk[from] === LF ? from : chunk.indexOf(LF, from);
 
 const hasContent = ({ bytes }: Line): boolean =>
   bytes === undefined || (bytes.length > 0 && bytes.toString().trim() !== '');

@@ -434,9 +434,11 @@ class Run {
       const sequences = sequencesOf(record, own, maker);
       const text = record.kind === 'ids' ? undefined : texts.join('\n');
       // The marks of a template are not part of the content.
-      const written = chatsOf(record)
-        .flatMap(({ messages }) => messages.map(messageContent))
-        .join('\n');
+      const chats = chatsOf(record);
+      const written =
+        chats.length === 0
+          ? ''
+          : chats.flatMap(({ messages }) => messages.map(messageContent)).join('\n');
       const content = written === '' ? text : written;
       this.#show(place, sequences, maker);
       fold.add({

@@ -12,10 +12,14 @@ import {
   readRecord,
 } from './records.js';
 
-/** A record of a line and its texts. */
-export interface RecordTexts {
+/** A record of a line, or why it has none; undefined for a blank line. */
+interface ReadRecord {
   readonly line: Line;
   readonly record: DataRecord | InvalidLine | undefined;
+}
+
+/** A record of a line and its texts. */
+export interface RecordTexts extends ReadRecord {
   /** Texts to tokenize: one, or those of a pair. */
   readonly texts: readonly string[];
 }
@@ -46,22 +50,22 @@ export class RecordReader {
     kind: LineKind,
   ): AsyncGenerator<readonly RecordTexts[]> {
     for await (const lines of batches) {
-      const read = lines.flatMap((line) => {
+      const read: ReadRecord[] = [];
+      for (const line of lines) {
         const found = readRecord(line, kind, this.#key);
-        const records = Array.isArray(found) ? (found as readonly DataRecord[]) : [found];
-        return records.map((record) => ({
-          line,
-          record: record as DataRecord | InvalidLine | undefined,
-        }));
-      });
+        if (isRead(found)) read.push({ line, record: found });
+        else for (const record of found) read.push({ line, record });
+      }
       yield await this.#withTexts(read);
     }
   }
 
-  async #withTexts(read: readonly Omit<RecordTexts, 'texts'>[]): Promise<readonly RecordTexts[]> {
-    const chats = read.flatMap(({ record }) =>
-      record === undefined || isInvalid(record) ? [] : chatsOf(record),
-    );
+  async #withTexts(read: readonly ReadRecord[]): Promise<readonly RecordTexts[]> {
+    const chats: DataChat[] = [];
+    for (const { record } of read) {
+      if (record === undefined || isInvalid(record)) continue;
+      for (const chat of chatsOf(record)) chats.push(chat);
+    }
     const rendered = await this.#rendered(chats);
     let next = 0;
     return read.map(({ line, record }) => {
@@ -96,7 +100,12 @@ export class RecordReader {
   }
 }
 
+const isRead = (found: ReturnType<typeof readRecord>): found is ReadRecord['record'] =>
+  !Array.isArray(found);
+
+const NO_CHATS: readonly DataChat[] = [];
+
 export function chatsOf(record: DataRecord): readonly DataChat[] {
   if (record.kind === 'chat') return [record.chat];
-  return record.kind === 'preference' ? [record.chosen, record.rejected] : [];
+  return record.kind === 'preference' ? [record.chosen, record.rejected] : NO_CHATS;
 }

@@ -299,7 +299,7 @@ export function readRecord(
   if (kind === 'plain') return text.trim() === '' ? undefined : { kind: 'text', text };
   if (text.trim() === '') return undefined;
   if (kind === 'ids' && !/^\s*[[{]/.test(text)) return idsOfText(text);
-  if (nestingOf(text) > MOST_NESTING) {
+  if (text.length > MOST_NESTING && nestingOf(text) > MOST_NESTING) {
     return invalid('too-deep', `is nested deeper than ${MOST_NESTING} levels`);
   }
   let value: unknown;

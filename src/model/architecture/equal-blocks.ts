@@ -14,6 +14,7 @@ const NAMES: ReadonlySet<string> = new Set(['name', 'aliases']);
 export function areEqualButNames(a: unknown, b: unknown): boolean {
   if (a === b) return true;
   if (!isObject(a) || !isObject(b)) return Object.is(a, b);
+  if (Array.isArray(a)) return isEqualList(a, b);
   let keys = 0;
   for (const key in a) {
     keys++;
@@ -23,6 +24,11 @@ export function areEqualButNames(a: unknown, b: unknown): boolean {
   for (const _ in b) keys--;
   return keys === 0;
 }
+
+const isEqualList = (a: readonly unknown[], b: unknown): boolean =>
+  Array.isArray(b) &&
+  a.length === b.length &&
+  a.every((each, at) => areEqualButNames(each, b[at]));
 
 const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === 'object' && value !== null;

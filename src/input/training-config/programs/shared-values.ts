@@ -75,7 +75,7 @@ export function targetsOf(value: unknown): Partial<TrainingRun> | undefined {
       : undefined;
   if (names === undefined || names.length === 0) return undefined;
   const isAll = names.some((name) => name === 'all' || name === 'all-linear');
-  return { targets: isAll ? ['all'] : names.filter((name) => name !== '') };
+  return { targets: isAll ? ['all'] : [...new Set(names)].filter((name) => name !== '') };
 }
 
 /** Keys of FSDP, bare in its version 2 and with a prefix in 1. */

@@ -50,14 +50,15 @@ export function parseToml(text: string, file: string): ConfigDocument {
   return new ConfigDocument(file, located(value, [], { source, offset: 0 }, places));
 }
 
-/** Refuses what the parser would take long for: its tables of tables have no limit of their own. */
+/** Refuses what the parser would take long for: its tables of tables have no limit of their own. A dotted key is several. */
 function refuseBeyondBounds(text: string, file: string): void {
   let values = 0;
   let dots = 0;
   for (let at = 0; at < text.length; at++) {
     const code = text.charCodeAt(at);
     // = , [ {
-    if (code === 61 || code === 44 || code === 91 || code === 123) values++;
+    if (code === 61) values += 1 + dots;
+    else if (code === 44 || code === 91 || code === 123) values++;
     if (code === 46) dots++;
     else if (code === 10) dots = 0;
     if (values > MOST_VALUES || dots > 10_000) {
