@@ -5,7 +5,7 @@
 import { sumOf } from '../../base/values.js';
 import type { LanguageModel, Layer } from './layer.js';
 import type { Param } from './param.js';
-import { countedTensors, memoized, type OwnedTensor } from './walk.js';
+import { countedTensors, memoized, type OwnedTensor, sharedTensors } from './walk.js';
 
 /** Keys in which equal blocks may differ. */
 const NAMES: ReadonlySet<string> = new Set(['name', 'aliases']);
@@ -26,9 +26,7 @@ export function areEqualButNames(a: unknown, b: unknown): boolean {
 }
 
 const isEqualList = (a: readonly unknown[], b: unknown): boolean =>
-  Array.isArray(b) &&
-  a.length === b.length &&
-  a.every((each, at) => areEqualButNames(each, b[at]));
+  Array.isArray(b) && a.length === b.length && a.every((each, at) => areEqualButNames(each, b[at]));
 
 const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === 'object' && value !== null;
@@ -110,15 +108,6 @@ const kindsOfTensors = memoized((model: LanguageModel): readonly OwnedTensor[] =
   for (const layer of after) own(layer);
   return [...owned.values()];
 });
-
-/** Tensors that more than one of the layers hold. */
-function sharedTensors(layers: readonly Layer[]): ReadonlySet<Param> {
-  const [met, several] = [new Set<Param>(), new Set<Param>()];
-  for (const layer of layers) {
-    for (const { tensor } of countedTensors(layer)) (met.has(tensor) ? several : met).add(tensor);
-  }
-  return several;
-}
 
 /** Equal blocks of a model whose tensors also have the same patterns of names, and are shared in the same places. */
 function ownKinds(blocks: readonly Layer[], shared: ReadonlySet<Param>): EqualBlocks[] {

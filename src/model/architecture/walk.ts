@@ -328,6 +328,15 @@ function ownedBy(met: readonly CountedVisit[]): readonly OwnedTensor[] {
   return owned;
 }
 
+/** Tensors that more than one of the layers hold, with those of one expert of each mixture. */
+export function sharedTensors(layers: readonly Layer[]): ReadonlySet<Param> {
+  const [met, several] = [new Set<Param>(), new Set<Param>()];
+  for (const layer of layers) {
+    for (const { tensor } of countedTensors(layer)) (met.has(tensor) ? several : met).add(tensor);
+  }
+  return several;
+}
+
 /** `ownedTensors` without their components. */
 export function tensorsOf(layer: Layer): Param[] {
   return ownedTensors(layer).map(({ tensor }) => tensor);

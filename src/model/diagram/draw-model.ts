@@ -2,7 +2,7 @@
 import { sumOf } from '../../base/values.js';
 import type { LanguageModel, Layer } from '../architecture/layer.js';
 import type { Param } from '../architecture/param.js';
-import { countedTensors, tensorsOf, walkCounted } from '../architecture/walk.js';
+import { sharedTensors, tensorsOf, walkCounted } from '../architecture/walk.js';
 import { exact } from '../budget/figure.js';
 import {
   type ForwardSetting,
@@ -30,7 +30,7 @@ export function drawModel(
   { isFolded = true, typeOf }: DrawOptions = {},
 ): Diagram {
   const types = typesOf(model, typeOf, isFolded);
-  const ownership = new Ownership(usedInSeveral(model.blocks), types);
+  const ownership = new Ownership(sharedTensors(model.blocks), types);
   const around: Around = { ownership, component: 'other', width: model.hidden, isShared: false };
   const first = [model.embedding, ...model.embeddingSteps];
   // The first boxes have their tensors, also those that blocks use again.
@@ -81,15 +81,6 @@ function nameHead(end: Draft, head: Layer): void {
     if (node.layers.includes(head))
       Object.assign(node, { label: node.uses.size > 0 ? 'Head, tied' : 'Head' });
   }
-}
-
-/** Tensors that several blocks use. */
-function usedInSeveral(blocks: readonly Layer[]): ReadonlySet<Param> {
-  const [met, several] = [new Set<Param>(), new Set<Param>()];
-  for (const block of blocks) {
-    for (const { tensor } of countedTensors(block)) (met.has(tensor) ? several : met).add(tensor);
-  }
-  return several;
 }
 
 /** Adds the FLOPs of some layers to the boxes that have them. */
