@@ -88,12 +88,7 @@ export const sumOfTensors = (layer: Layer, of: (tensor: Param) => number): numbe
   sumOf(tensorsOfKinds(layer), ({ tensor, count }) => count * of(tensor));
 
 const kindsOfTensors = memoized((model: LanguageModel): readonly OwnedTensor[] => {
-  const { embedding, embeddingSteps, shared, blocks, norm, head, logitSteps } = model;
-  const [before, after] = [
-    [embedding, ...embeddingSteps, ...shared],
-    [norm, head, ...logitSteps],
-  ];
-  const inSeveral = sharedTensors([...before, ...blocks, ...after]);
+  const { before, kinds, after, inSeveral } = partsOf(model);
   const owned = new Map<Param, OwnedTensor>();
   const own = (layer: Layer, times = 1) => {
     for (const each of countedTensors(layer)) {
@@ -104,10 +99,26 @@ const kindsOfTensors = memoized((model: LanguageModel): readonly OwnedTensor[] =
     }
   };
   for (const layer of before) own(layer);
-  for (const { block, times } of ownKinds(blocks, inSeveral)) own(block, times);
+  for (const { block, times } of kinds) own(block, times);
   for (const layer of after) own(layer);
   return [...owned.values()];
 });
+
+/** The first block of each kind, as `tensorsOfKinds` has its tensors. */
+export const firstOfKinds = (model: LanguageModel): readonly Layer[] =>
+  partsOf(model).kinds.map(({ block }) => block);
+
+/** Layers around the blocks, the kinds of blocks, and the tensors that several of all these hold. */
+const partsOf = memoized(
+  ({ embedding, embeddingSteps, shared, blocks, norm, head, logitSteps }: LanguageModel) => {
+    const [before, after] = [
+      [embedding, ...embeddingSteps, ...shared],
+      [norm, head, ...logitSteps],
+    ];
+    const inSeveral = sharedTensors([...before, ...blocks, ...after]);
+    return { before, kinds: ownKinds(blocks, inSeveral), after, inSeveral };
+  },
+);
 
 /** Equal blocks of a model whose tensors also have the same patterns of names, and are shared in the same places. */
 function ownKinds(blocks: readonly Layer[], shared: ReadonlySet<Param>): EqualBlocks[] {

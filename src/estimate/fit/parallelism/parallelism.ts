@@ -5,6 +5,7 @@ import { setting } from '../../../base/text/setting.js';
 import { formatInteger } from '../../../base/text/units.js';
 import { counted } from '../../../base/text/words.js';
 import { sumOf } from '../../../base/values.js';
+import { firstOfKinds, tensorsOfKinds } from '../../../model/architecture/equal-blocks.js';
 import type { LanguageModel, Layer, ProjectionLayer } from '../../../model/architecture/layer.js';
 import type { Param } from '../../../model/architecture/param.js';
 import type { OwnedTensor } from '../../../model/architecture/walk.js';
@@ -350,14 +351,16 @@ interface SharedParam {
 
 function spreadOver(model: LanguageModel, spread: Spread): Stage[] {
   const { expert, pipeline } = spread;
-  const shares = sharesOf(model);
+  const areKinds = hasKinds(spread);
+  const shares = sharesOf(model, areKinds);
   const { trainedOf, blockSizes } = perGpuOf(model, spread);
   return Array.from({ length: pipeline }, (_, stage) => {
     const border = (index: number) => Math.floor((model.blocks.length * index) / pipeline);
     const [from, to] = [border(stage), border(stage + 1)];
     const parameters: SharedParam[] = [];
     let buffers = 0;
-    for (const { tensor: held, count } of distinctTensors(layersBetween(model, from, to))) {
+    const all = areKinds ? tensorsOfKinds(model) : distinctTensors(layersBetween(model, from, to));
+    for (const { tensor: held, count } of all) {
       const share = shares.get(held);
       if (share) parameters.push(share);
       else buffers += count * held.elements;
@@ -373,38 +376,50 @@ function spreadOver(model: LanguageModel, spread: Spread): Stage[] {
       tensors: sumOf(parameters, ({ count }) => count),
       parameters: parametersFigure(parameters, spread),
       buffers,
-      largestBlock: Math.max(...blockSizes.slice(from, to)),
+      largestBlock: Math.max(...(areKinds ? blockSizes : blockSizes.slice(from, to))),
     };
   });
 }
 
+/** Whether one block stands for all equal ones: with stages, or experts on GPUs of their own, each block counts by itself. */
+const hasKinds = ({ pipeline, expert }: Pick<Spread, 'pipeline' | 'expert'>): boolean =>
+  pipeline === 1 && expert === 1;
+
 /** Parameters of a model, cached because a search spreads the same ones repeatedly. */
-const sharesOf = memoized((model: LanguageModel): ReadonlyMap<Param, SharedParam> => {
-  const experts = expertsIn(model);
-  const parameters = countedTensors(model).filter(({ tensor: { role } }) => role === 'parameter');
-  return new Map(
-    parameters.map(({ tensor, count }) => {
-      const { elements } = tensor;
-      const role = roleOf(model, tensor);
-      const isExpert = experts.has(tensor);
-      const cut = () => tensorCuts(model).get(tensor);
-      return [tensor, { elements, count, role, cut, isExpert }];
-    }),
-  );
-});
+const sharesOf = memoizedBy(
+  (areKinds: boolean) => areKinds,
+  (model: LanguageModel, areKinds): ReadonlyMap<Param, SharedParam> => {
+    const experts = expertsIn(model);
+    const owned = areKinds ? tensorsOfKinds(model) : countedTensors(model);
+    const parameters = owned.filter(({ tensor: { role } }) => role === 'parameter');
+    return new Map(
+      parameters.map(({ tensor, count }) => {
+        const { elements } = tensor;
+        const role = roleOf(model, tensor);
+        const isExpert = experts.has(tensor);
+        const cut = () => tensorCuts(model).get(tensor);
+        return [tensor, { elements, count, role, cut, isExpert }];
+      }),
+    );
+  },
+);
 
 /** Values that do not depend on the number of stages. */
 interface PerGpu {
   /** The part of a parameter on one GPU. */
   readonly trainedOf: (share: SharedParam) => Trained;
-  /** Parameters of each block on one GPU. */
+  /** Parameters of each block on one GPU, or of each kind. */
   readonly blockSizes: readonly number[];
 }
 
-const perGpuOf = memoizedBy(sharingKey, findPerGpu);
+const perGpuOf = memoizedBy(
+  (spread: Spread) => `${sharingKey(spread)} ${hasKinds(spread)}`,
+  findPerGpu,
+);
 
-function findPerGpu(model: LanguageModel, sharing: Sharing): PerGpu {
-  const shares = sharesOf(model);
+function findPerGpu(model: LanguageModel, sharing: Spread): PerGpu {
+  const areKinds = hasKinds(sharing);
+  const shares = sharesOf(model, areKinds);
   const trained = new Map<SharedParam, Trained>();
   for (const share of shares.values()) trained.set(share, trainedOn(share, sharing));
   const trainedOf = (share: SharedParam) => trained.get(share) as Trained;
@@ -414,7 +429,7 @@ function findPerGpu(model: LanguageModel, sharing: Sharing): PerGpu {
       const parts = share?.isExpert ? sharing.expert : 1;
       return share ? sum + (count * ofGpu(share, sharing)) / parts : sum;
     }, 0);
-  return { trainedOf, blockSizes: model.blocks.map(sizeOf) };
+  return { trainedOf, blockSizes: (areKinds ? firstOfKinds(model) : model.blocks).map(sizeOf) };
 }
 
 /** The part of a parameter on a GPU: with expert parallelism fewer experts, or a part of their stack. */
