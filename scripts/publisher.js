@@ -1,11 +1,13 @@
 // Fills in what package.json says of the place that publishes it, from the URL of the repository:
 //   npm run publisher -- https://github.com/OWNER/NAME 'Name of the author'
-// in the lines of the documentation that name the repository, and in the addresses of the JSON Schemas. Before `npm publish`, --check refuses a package without these fields.
+// in the lines of the documentation that name the repository, in the addresses of the JSON Schemas, and in the entry for the
+// catalog of SchemaStore. Before `npm publish`, --check refuses a package without these fields.
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 
 const FILE = fileURLToPath(new URL('../package.json', import.meta.url));
 const SCHEMAS = new URL('../docs/schemas/', import.meta.url);
+const CATALOG = fileURLToPath(new URL('../.github/schemastore.json', import.meta.url));
 
 /** Fields of package.json that depend on who publishes it. */
 const FIELDS = ['author', 'homepage', 'repository', 'bugs'];
@@ -48,6 +50,12 @@ export const schemaFolder = ({ repository }) =>
 export const withSchemaId = (text, folder) =>
   text.replace(/("\$id": ")(?:[^"]*\/)?(?=[\w-]+\.schema\.json")/, (_, start) => start + folder);
 
+/** The entry for the catalog of SchemaStore with the address of the JSON Schema in a folder. */
+export const withSchemaAddress = (entry, folder) => ({
+  ...entry,
+  url: `${folder}${entry.url.split('/').at(-1)}`,
+});
+
 /** The page of a repository: an https URL with an owner and a name. */
 function repositoryPage(url) {
   const page = url.replace(/^git\+/, '').replace(/\/?(\.git)?$/, '');
@@ -73,6 +81,8 @@ function main([first, author, ...rest]) {
     const file = new URL(name, SCHEMAS);
     writeFileSync(file, withSchemaId(readFileSync(file, 'utf8'), schemaFolder(filled)));
   }
+  const entry = withSchemaAddress(JSON.parse(readFileSync(CATALOG, 'utf8')), schemaFolder(filled));
+  writeFileSync(CATALOG, `${JSON.stringify(entry, null, 2)}\n`);
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {

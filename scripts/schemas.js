@@ -27,7 +27,7 @@ const FOLDER_ADDRESS = schemaFolder(
 const DIALECT = 'https://json-schema.org/draft/2020-12/schema';
 
 /** Written by zod from the schemas that check files of the user. */
-const isOfFiles = (name) => name.startsWith('config-') || name === 'hardware.schema.json';
+const isOfFiles = (name) => /^(?:config[-.]|hardware\.)/.test(name);
 
 /** Numbers as `toJson` of src/base/text/escape.ts prints them. */
 const DEFINITIONS = {

@@ -82,6 +82,27 @@ describe.skipIf(process.platform === 'win32')('the action', () => {
     expect(stdout).toMatch(/^::error file=wrong\.yaml,line=\d,col=\d+,title=[\w.]+::[^\n]+\n$/);
   });
 
+  it('annotates a mistake once, also beside a limit', () => {
+    const { status, stdout } = acted({
+      models: 'configs/*.yaml\nwrong.yaml',
+      limits: '--max-params 120k',
+      summary: 'false',
+    });
+    expect(status).toBe(1);
+    expect(stdout.match(/wrong\.yaml/g)).toHaveLength(1);
+    expect(stdout).toMatch(/title=configs\/large\.yaml::error: parameters/);
+  });
+
+  it('reports a limit that it cannot read', () => {
+    const { status, stdout } = acted({
+      models: 'configs/large.yaml',
+      limits: '--max-parms 120k',
+      summary: 'false',
+    });
+    expect(status).toBe(1);
+    expect(stdout).toContain('--max-parms');
+  });
+
   it('reports a pattern without a file', () => {
     const { status, stdout } = acted({ models: 'nowhere/*.yaml', summary: 'false' });
     expect(status).toBe(1);

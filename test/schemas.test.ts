@@ -33,7 +33,7 @@ describe('the JSON Schemas of answers', { timeout: 240_000 }, () => {
 
   it('have a name of the version in their first field', () => {
     const names = fs.readdirSync(inPackage('docs/schemas'));
-    for (const name of names.filter((each) => !/^(config-|hardware\.)/.test(each))) {
+    for (const name of names.filter((each) => !/^(config[-.]|hardware\.)/.test(each))) {
       const text = fs.readFileSync(inPackage('docs/schemas', name), 'utf8');
       expect(text).toContain(`"const": "minimind/${name.replace('.schema.json', '')}@1"`);
     }

@@ -23,7 +23,7 @@ const PROGRAM_EXAMPLES = ['profile gpt2', 'fit gpt2 --gpu 4090'] as const;
 
 /** Flags of the short help, the most useful first. */
 const COMMON_FLAGS: readonly string[] = [
-  'gpu gpus users to rank tie max-error target max-params max-memory tokens lr schedule warmup accumulation',
+  'gpu gpus for users to rank tie max-error target max-params max-memory tokens lr schedule warmup accumulation',
   'tokenizer show values tensors stats ranks baseline columns sort teacher student data',
   'checkpoint against prove only trace factor context batch dtype',
   'text ids set strict dry-run check random write layers details explain',

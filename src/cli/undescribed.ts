@@ -2,6 +2,7 @@
 import { UserError, usageError } from '../base/errors.js';
 import { configIn } from '../base/files/config-names.js';
 import { joined } from '../base/text/words.js';
+import { present } from '../base/values.js';
 import { quote } from '../config/quote.js';
 import type { Gpu } from '../estimate/hardware/gpu.js';
 import type {
@@ -172,6 +173,9 @@ function reasonFor(
   // A family describes only the decoder of a larger model of its kind.
   if (isFamilyName(modelType) && kind !== null) return `no family describes ${kind}`;
   if (modelType !== null) return `no family describes ${quote(modelType)}`;
-  if (error instanceof UndescribedModel) return error.problems[0]?.message ?? error.message;
+  if (error instanceof UndescribedModel) return error.problems[0]?.message ?? withAdvice(error);
   return kind === null ? 'there is no config' : `no family describes ${kind}`;
 }
+
+const withAdvice = ({ message, suggestion }: UserError): string =>
+  present([message, suggestion]).join('; ');

@@ -17,10 +17,11 @@ import { refuseTokensAsFile } from '../cli/line/tokens-as-file.js';
 import { TrainingCommand } from '../cli/training-config/training-command.js';
 import type { FitLine } from '../cli/undescribed.js';
 import { fitAccuracy } from '../estimate/fit/accuracy.js';
-import { refuseContradictions } from '../estimate/fit/fit-request.js';
+import { OF_HARDWARE, refuseContradictions } from '../estimate/fit/fit-request.js';
 import type { FitResult } from '../estimate/fit/fits.js';
 import { storedWeightFormat } from '../estimate/fit/model-memory.js';
 import { PURPOSES } from '../estimate/fit/purpose.js';
+import { nameWithoutCount } from '../estimate/hardware/cluster-named.js';
 import type { HardwareList } from '../estimate/hardware/gpu.js';
 import type { LoadedModel } from '../input/model-input/checkpoint-model.js';
 import { isAdapterPlace, locateModel, modelsIn } from '../input/model-input/locate.js';
@@ -176,7 +177,9 @@ export default class Fit extends TrainingCommand {
       process.exitCode = 1;
       this.note(flags, `--check: ${doubts.map(({ text }) => text).join('; ')}`);
     }
-    const report = (each: FitResult) => fitReport(each, { explain: flags.explain, argv });
+    const gpuName = flags.gpu === undefined ? undefined : nameWithoutCount(flags.gpu);
+    const report = (each: FitResult) =>
+      fitReport(each, { explain: flags.explain, argv, gpuName, ofHardware: OF_HARDWARE });
     if (flags.emit === undefined) return this.answer(flags, result, report);
     const { document, file: model, model: layers } = loaded;
     const facts = { model: this.#named ?? model, division: flags.zero, ...this.emittedConfig };

@@ -19,7 +19,7 @@ import type { LoadedModel } from '../input/model-input/checkpoint-model.js';
 import { isAdapterPlace, locateModel } from '../input/model-input/locate.js';
 import { openModelSource } from '../input/model-input/model-source.js';
 import { asWhole } from '../input/model-input/whole-model.js';
-import { profile, type SettingOptions } from '../library/profile.js';
+import { profileOf, type SettingOptions } from '../library/profile.js';
 import type { LanguageModel } from '../model/architecture/layer.js';
 import type { Exact } from '../model/budget/figure.js';
 import { DEFAULT_OPTIMIZER, OPTIMIZER_NAMES } from '../model/budget/optimizers.js';
@@ -115,7 +115,7 @@ export default class Profile extends BaseCommand {
     if (loaded.checkpoint) this.note(flags, configText(loaded.checkpoint.config));
     await this.warnAbout(flags, loaded.warnings);
     const setting = { ...flags, cacheDtype: flags['cache-dtype'] };
-    const result = profile(loaded, {
+    const result = profileOf(loaded, {
       ...setting,
       maxParameters: flags['max-params'],
       maxMemoryBytes: flags['max-memory'],

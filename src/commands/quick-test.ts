@@ -16,14 +16,13 @@ import type { ComparedModel } from '../engine/compare/compare-outputs.js';
 import {
   checkpointAsConfig,
   checkpointWarnings,
-  configFirst,
-  configOf,
   openFlaggedCheckpoint,
 } from '../input/model-input/checkpoint-config.js';
 import { locateModel } from '../input/model-input/locate.js';
 import type { ModelFile } from '../input/model-input/model-file.js';
 import { modelOf } from '../input/model-input/model-file.js';
 import { loadModelFile } from '../input/model-input/read-model-file.js';
+import { configFirst, configOf } from '../input/model-input/required-config.js';
 import { verifiedModel } from '../input/model-input/verify-checkpoint.js';
 import { againstReport } from '../report/quick-test/against.js';
 import { overfitReport } from '../report/quick-test/overfit-report.js';
@@ -65,7 +64,7 @@ export default class QuickTest extends BaseCommand {
     const own = checkpointAsConfig(place, sourceOf(flags));
     try {
       const described = own
-        ? await modelOf((await configOf(own, undefined, configFirst(own))).document, flags)
+        ? await modelOf((await configOf(own, undefined, configFirst)).document, flags)
         : await loadModelFile(place, flags);
       await this.warnAbout(flags, described.warnings);
       if (flags.trace) return await this.#trace(flags, described);

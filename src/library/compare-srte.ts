@@ -10,6 +10,7 @@ import {
   type SrteResult,
 } from '../model/budget/srte-comparison.js';
 import { type AnswerNotes, type Model, withNotes } from './answer.js';
+import { requireModel } from './arguments.js';
 
 export interface CompareSrteOptions {
   /** Element type of the bytes. Default: `bf16`. */
@@ -39,6 +40,8 @@ export function compareSrte(
   model: Model | HybridConfig,
   options: CompareSrteOptions = {},
 ): (SrteResult & AnswerNotes) | SrteComparison {
+  // A bare config has no model inside.
+  if (typeof model !== 'object' || model instanceof Promise) requireModel(model, 'compareSrte');
   const { dtype = SRTE_DEFAULTS.dtype, ranks = SRTE_DEFAULTS.ranks } = options;
   const { maxPositions = [], vocabSizes = [], tie = false, presets = false } = options;
   const asked = { ...options, dtype, ranks, maxPositions, vocabSizes, tie, presets };

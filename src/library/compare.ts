@@ -1,4 +1,5 @@
 /** `compare` as a function: models side by side. */
+import { usageError } from '../base/errors.js';
 import {
   type ComparisonRequest,
   type ComparisonResult,
@@ -9,7 +10,8 @@ import {
 import { settingFacts } from '../model/architecture/training-hints.js';
 import { DEFAULT_OPTIMIZER } from '../model/budget/optimizers.js';
 import { type AnswerNotes, type Model, withNotes } from './answer.js';
-import type { SettingOptions } from './profile.js';
+import { checkOptions, type OptionKinds, requireModel } from './arguments.js';
+import { SETTING_KINDS, type SettingOptions } from './profile.js';
 
 export interface CompareOptions extends SettingOptions {
   /** Columns to show: names of figures, or keys of the configs such as `model.num_layers`. Default: the main costs. */
@@ -19,6 +21,13 @@ export interface CompareOptions extends SettingOptions {
   /** Model that changes are against: its name, or its number from 1. Default: the first one. */
   readonly baseline?: string | undefined;
 }
+
+const COMPARE_KINDS: OptionKinds<CompareOptions> = {
+  ...SETTING_KINDS,
+  columns: 'list',
+  sort: 'text',
+  baseline: 'text',
+};
 
 /**
  * Compares models at one length and precision.
@@ -31,6 +40,14 @@ export async function compare(
   models: readonly Model[],
   options: CompareOptions = {},
 ): Promise<ComparisonResult & AnswerNotes> {
+  if (!Array.isArray(models)) {
+    throw usageError(
+      'compare: expected a list of models, found something else',
+      "write compare([await loadModel('minimind2-small'), await loadModel('minimind2')])",
+    );
+  }
+  for (const model of models) requireModel(model, 'compare');
+  checkOptions('compare', options, COMPARE_KINDS);
   const { measure, table } = await comparisonOf(candidatesOf(models), comparisonRequest(options));
   const comparison = await table(measure);
   return withNotes(

@@ -7,7 +7,8 @@ import {
   parsePublishedNumber,
 } from '../model/budget/published/published-number.js';
 import type { Model } from './answer.js';
-import { profile, type SettingOptions, settingOf } from './profile.js';
+import { requireModel } from './arguments.js';
+import { profileOf, type SettingOptions, settingOf } from './profile.js';
 
 /**
  * Explains a published number by the figures of a model.
@@ -19,6 +20,7 @@ export function explainPublished(
   published: string | PublishedNumber,
   options: SettingOptions = {},
 ): PublishedReport {
+  requireModel(model, 'explainPublished');
   const number = typeof published === 'string' ? parsePublishedNumber(published) : published;
   if (number === undefined) {
     throw usageError(
@@ -27,5 +29,5 @@ export function explainPublished(
     );
   }
   const dtype = number.unit === 'bytes' ? number.dtype : undefined;
-  return explainFigure(model, number, profile(model, options), settingOf(model, options), dtype);
+  return explainFigure(model, number, profileOf(model, options), settingOf(model, options), dtype);
 }

@@ -38,6 +38,8 @@ import type { MachineProfile } from '../estimate/hardware/machine-profile.js';
 import { isProcessorName, PROCESSOR } from '../estimate/hardware/system-memory.js';
 import { countParameters } from '../model/budget/parameters.js';
 import { type AnswerNotes, type Model, withNotes } from './answer.js';
+import { checkOptions, requireModel } from './arguments.js';
+import { FIT_KINDS } from './fit-kinds.js';
 
 /** Options of a fit on hardware with a name. */
 export interface NamedFitOptions extends FitOptions {
@@ -90,6 +92,8 @@ export function fit(
   model: Model,
   options: NamedFitOptions | FitTableOptions = {},
 ): (FitResult | FitTableResult) & AnswerNotes {
+  requireModel(model, 'fit');
+  checkOptions('fit', options, FIT_KINDS);
   const { warnings, references } = model;
   if (options.gpu === undefined) {
     return withNotes(fitOnCommonHardware(model, options), { warnings, references });

@@ -1,10 +1,11 @@
 /** `plan` as a function: the best shape of a model for a parameter budget. */
+import { usageError } from '../base/errors.js';
 import { solveSweep } from '../base/sweep.js';
-import type { Dtype } from '../base/tensor/dtype.js';
+import { DTYPE_NAMES, type Dtype } from '../base/tensor/dtype.js';
 import { clusterNamed } from '../estimate/hardware/cluster-named.js';
 import type { Cluster } from '../estimate/hardware/gpu.js';
 import { withReserved } from '../estimate/hardware/gpu.js';
-import type { CriterionName } from '../estimate/plan/criteria.js';
+import { CRITERION_NAMES, type CriterionName } from '../estimate/plan/criteria.js';
 import { decodingTarget, missingPeakText } from '../estimate/plan/decode.js';
 import type { PlanRequest } from '../estimate/plan/plan-models.js';
 import { type PlanResult, planSweep, type VocabularyPlan } from '../estimate/plan/plan-sweep.js';
@@ -13,6 +14,7 @@ import { squareRootRule, type TokenizedText } from '../estimate/plan/vocabulary.
 import { type FamilyName, loadFamily } from '../model/architecture/families.js';
 import type { Exact } from '../model/budget/figure.js';
 import { usualCacheDtype } from '../model/budget/profile-model.js';
+import { checkOptions, type OptionKinds } from './arguments.js';
 import { overridesOf, type SetOptions } from './models/describe-model.js';
 
 /** Options of a plan without the hardware. */
@@ -68,6 +70,27 @@ export const PLAN_DEFAULTS = {
   top: 10,
 } as const satisfies Partial<PlanOptions>;
 
+const PLAN_KINDS: OptionKinds<NamedPlanOptions> = {
+  maxParameters: 'amount',
+  minParameters: 'amount',
+  maxMemoryBytes: 'amount',
+  family: 'text',
+  vocabulary: 'count',
+  context: 'count',
+  batch: 'count',
+  dtype: DTYPE_NAMES,
+  depth: 'other',
+  width: 'other',
+  headDims: 'list',
+  align: 'count',
+  set: 'other',
+  sort: CRITERION_NAMES,
+  top: 'count',
+  squareRootRule: 'flag',
+  gpu: 'text',
+  reserveBytes: 'amount',
+};
+
 /**
  * The best shapes of a model for a parameter budget, by depth, width, heads and feed-forward width.
  * @example
@@ -75,11 +98,12 @@ export const PLAN_DEFAULTS = {
  * const model = await describeModel(rows[0].document);
  * @throws UserError when no model has these parameters, or an option contradicts another.
  */
-export async function plan({
-  gpu,
-  reserveBytes,
-  ...options
-}: NamedPlanOptions): Promise<PlanResult> {
+export async function plan(given: NamedPlanOptions): Promise<PlanResult> {
+  checkOptions('plan', given, PLAN_KINDS);
+  if (given.maxParameters === undefined) {
+    throw usageError('plan: maxParameters is missing', 'write plan({ maxParameters: 26e6 })');
+  }
+  const { gpu, reserveBytes, ...options } = given;
   const cluster = gpu === undefined ? undefined : clusterNamed(gpu, 1, { gpus: [], machines: [] });
   const request = planRequest(
     options,

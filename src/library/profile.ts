@@ -1,5 +1,10 @@
 /** `profile` as a function: parameters, memory and FLOPs of a model. */
-import type { CacheDtype, Dtype } from '../base/tensor/dtype.js';
+import {
+  CACHE_DTYPE_NAMES,
+  type CacheDtype,
+  DTYPE_NAMES,
+  type Dtype,
+} from '../base/tensor/dtype.js';
 import type { AdapterDescription } from '../checkpoint/adapter/adapter.js';
 import { memoryOnGpu } from '../estimate/fit/memory-on-gpu.js';
 import { inferenceIn, servedFormat, storedWeightFormat } from '../estimate/fit/model-memory.js';
@@ -7,9 +12,15 @@ import { servedParameters } from '../estimate/fit/serving/quantized.js';
 import { usualFormat } from '../estimate/fit/serving/weight-types.js';
 import { hintsOf } from '../model/architecture/training-hints.js';
 import type { Exact } from '../model/budget/figure.js';
-import { lastTokensFlopsOf, type Recompute } from '../model/budget/flops.js';
+import { lastTokensFlopsOf, RECOMPUTES, type Recompute } from '../model/budget/flops.js';
 import { generationOf, uncountedTower } from '../model/budget/generation.js';
-import { DEFAULT_OPTIMIZER, type Optimizer, type Precision } from '../model/budget/optimizers.js';
+import {
+  DEFAULT_OPTIMIZER,
+  OPTIMIZER_NAMES,
+  type Optimizer,
+  PRECISION_NAMES,
+  type Precision,
+} from '../model/budget/optimizers.js';
 import {
   blocksOf,
   checkLimits,
@@ -21,6 +32,7 @@ import type { PublishedReport } from '../model/budget/published/explanations.js'
 import { storedWeights } from '../model/quantization/stored-weights.js';
 import type { ProfileResult } from '../report/command-results.js';
 import { type AnswerNotes, type Model, withNotes } from './answer.js';
+import { checkOptions, type OptionKinds, requireModel } from './arguments.js';
 
 /** Sizes and types that a profile is counted for. A missing one is as in the config, or has its usual value. */
 export interface SettingOptions {
@@ -59,6 +71,31 @@ export interface ProfileOptions extends SettingOptions {
   readonly published?: PublishedReport | undefined;
 }
 
+/** Kinds of the values of a setting. */
+export const SETTING_KINDS: OptionKinds<SettingOptions> = {
+  batch: 'count',
+  context: 'count',
+  dtype: DTYPE_NAMES,
+  cacheDtype: CACHE_DTYPE_NAMES,
+  causal: 'flag',
+  precision: PRECISION_NAMES,
+  optimizer: OPTIMIZER_NAMES,
+  recompute: Object.keys(RECOMPUTES),
+};
+
+const PROFILE_KINDS: OptionKinds<ProfileOptions> = {
+  ...SETTING_KINDS,
+  layers: 'flag',
+  tensors: 'flag',
+  maxParameters: 'amount',
+  maxMemoryBytes: 'amount',
+  maxKvCacheBytes: 'amount',
+  maxTrainingMemoryBytes: 'amount',
+  maxFlops: 'amount',
+  adapter: 'other',
+  published: 'other',
+};
+
 /** Quantized types that are usually compared with bf16. */
 const SERVED = ['int8', 'int4'] as const;
 
@@ -83,6 +120,13 @@ export const settingOf = (loaded: Model, options: SettingOptions) =>
  * @throws UserError for a context beyond the positions of the model.
  */
 export function profile(model: Model, options: ProfileOptions = {}): ProfileResult & AnswerNotes {
+  requireModel(model, 'profile');
+  checkOptions('profile', options, PROFILE_KINDS);
+  return profileOf(model, options);
+}
+
+/** `profile` for options that were checked, with others beside them. */
+export function profileOf(model: Model, options: ProfileOptions): ProfileResult & AnswerNotes {
   const { file, family, checkpoint, quantization } = model;
   const { adapter, published } = options;
   const description = model.model;

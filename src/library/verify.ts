@@ -13,6 +13,7 @@ import { type ModelLoadOptions, modelOf } from '../input/model-input/model-file.
 import { openModelSource, withErrorOf } from '../input/model-input/model-source.js';
 import { onnxViewOf } from '../input/model-input/onnx/onnx-tensors.js';
 import { readConfig } from '../input/model-input/read-model-file.js';
+import { withoutConfig } from '../input/model-input/required-config.js';
 import {
   compareValues,
   type ValueComparison,
@@ -98,10 +99,9 @@ async function verifyWeights(
   try {
     const found = await findConfig(checkpoint, places.config);
     if (!found) {
-      const { path: file } = checkpoint;
-      throw usageError(
-        `no config in ${file} or its folder`,
-        `write it as in ${commandText('verify', ['CONFIG', file])}`,
+      throw await withoutConfig(
+        checkpoint,
+        ({ path }, like = 'CONFIG') => `write ${commandText('verify', [like, path])}`,
       );
     }
     const verified = await verifyCheckpoint(checkpoint, found.document, options, surroundings);

@@ -605,6 +605,72 @@ describe.each(families)('the JSON Schema of %s configs', (family) => {
   });
 });
 
+describe('the JSON Schema of all configs', () => {
+  const schema = readJson<SchemaObject>('docs/schemas/config.schema.json');
+  const ajv = new Ajv2020({ strict: true, allErrors: true });
+  for (const family of families) {
+    ajv.addSchema(
+      readJson<SchemaObject>(`docs/schemas/config-${family}.schema.json`),
+      `config-${family}.schema.json`,
+    );
+  }
+  const validate = ajv.compile(schema);
+
+  it('has the JSON Schema of each family', () => {
+    const chosen = (schema.allOf as { if: unknown; then: unknown }[]).map((each) => each.then);
+    expect(chosen).toEqual(
+      [...families].sort().map((family) => ({ $ref: `config-${family}.schema.json` })),
+    );
+    expect(schema.properties.model.properties.family.examples).toEqual([...families].sort());
+  });
+
+  it.each([
+    { model: { family: 'minimind', hidden_size: 512, num_hidden_layers: 8 } },
+    { model: { family: 'hybrid' }, training: { max_seq_length: 64 } },
+    // No JSON Schema is published for this family, and a config without one is of the family that has all its keys.
+    { model: { family: 'llama4_text', anything: 1 } },
+    { model: { num_layers: 3 } },
+  ])('accepts %j', (config) =>
+    expect(validate(config), JSON.stringify(validate.errors)).toBe(true),
+  );
+
+  it.each([
+    { model: { family: 'minimind', hidden_size: '512', num_hidden_layers: 8 } },
+    { model: { family: 'hybrid', num_hidden_layers: 3 } },
+    { model: { family: 1 } },
+    { training: {} },
+  ])('refuses %j', (config) => expect(validate(config)).toBe(false));
+});
+
+describe('the entry for the catalog of SchemaStore', () => {
+  const entry = readJson<{ name: string; description: string; fileMatch: string[]; url: string }>(
+    '.github/schemastore.json',
+  );
+
+  it('has the fields of the catalog, and the address in the $id of the schema', () => {
+    expect(Object.keys(entry)).toEqual(['name', 'description', 'fileMatch', 'url']);
+    expect(entry.url).toBe(readJson<{ $id: string }>('docs/schemas/config.schema.json').$id);
+    // SchemaStore refuses entries that say so of themselves, and descriptions of several lines.
+    expect(`${entry.name} ${entry.description}`).not.toMatch(/schema|json|yaml|\n/i);
+  });
+
+  it('matches names that a command reads by itself, and no file of another program', () => {
+    expect(entry.fileMatch.length).toBeGreaterThan(0);
+    for (const pattern of entry.fileMatch) expect(pattern).toMatch(/^(?:\*\.)?minimind\.ya?ml$/);
+  });
+
+  it('gets the address of the repository when the package does', async () => {
+    const { schemaFolder, withPublisher, withSchemaAddress } = await import(
+      inPackage('scripts/publisher.js')
+    );
+    const folder = schemaFolder(withPublisher({}, 'https://github.com/a/b', 'A'));
+    const address = 'https://github.com/a/b/raw/HEAD/docs/schemas/config.schema.json';
+    const published = withSchemaAddress(entry, folder);
+    expect(published).toEqual({ ...entry, url: address });
+    expect(withSchemaAddress(published, folder)).toEqual(published);
+  });
+});
+
 describe('the JSON Schema of hybrid configs', () => {
   const schema = readJson<SchemaObject>('docs/schemas/config-hybrid.schema.json');
   const validate = new Ajv2020({ strict: true, allErrors: true }).compile(schema);

@@ -28,6 +28,8 @@ const BLOCK_BYTES = { q8_0: 34, q4_0: 18 } as const;
 /** Element type of a cache. */
 export type CacheDtype = Dtype | CacheType;
 
+export const CACHE_DTYPE_NAMES: readonly CacheDtype[] = [...DTYPE_NAMES, ...CACHE_TYPES];
+
 /** Bytes of 32 values in a cache, scales included: a whole number for every type. */
 export const cacheBlockBytes = (dtype: CacheDtype): number =>
   isCacheBlock(dtype) ? BLOCK_BYTES[dtype] : 4 * DTYPES[dtype].bits;

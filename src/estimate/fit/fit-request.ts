@@ -303,7 +303,7 @@ function refuseTooLong(prompt: number, output: number, context: number): void {
 const USUAL_DTYPES = ['bf16', 'int8', 'int4'] as const satisfies readonly WeightDtype[];
 
 /** Settings whose figures depend on the hardware. */
-const OF_HARDWARE = [
+export const OF_HARDWARE = [
   ...['gpus', 'tensorParallel', 'pipelineParallel', 'sequenceParallel', 'zero'],
   ...['dataParallelAttention', 'expertParallel', 'contextParallel', 'expertTensorParallel'],
   ...['globalBatchTokens', 'accumulation', 'trainTokens', 'mfu', 'pricePerHour', 'promptTokens'],

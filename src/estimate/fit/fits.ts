@@ -22,7 +22,7 @@ import type { ServingRemedy, UnmetRequirement } from './remedies/remedies.js';
 import { adapterRemedies, fitTraining, servingRemedies } from './remedies/remedies.js';
 import type { BatchingComparison } from './serving/batching.js';
 import { type EncoderPass, encoderPass } from './serving/encoder-pass.js';
-import { placedServing } from './serving/placed-serving.js';
+import { placedServing, usersPerReplica } from './serving/placed-serving.js';
 import type { ServingCost, ServingFit, UsersFit } from './serving/serving.js';
 import { fitServing, servingCost, usersOf } from './serving/serving.js';
 import type { ServingFitSetting } from './serving/serving-work.js';
@@ -262,13 +262,16 @@ function placesOf(
   if (setting.cluster.gpus > MOST_CARDS) return undefined;
   const isDesktop = memoryOf(setting.cluster.gpu).kind === 'screen';
   if (verdict !== 'does not fit' || !isDesktop || !isPlaceable) return undefined;
+  const batch = users ?? setting.batch;
+  // The GPUs hold the weights: the caches of more users in system memory would be read by the processor, far too slowly.
+  if (batch > 1 && usersPerReplica(model, setting)('upper') > 0) return undefined;
   const usual = {
     memory: systemMemory(null, undefined),
     gpuLayers: undefined,
     cpuExperts: undefined,
     maySpill: true,
   };
-  const found = placesFit(model, setting, usual, false);
+  const found = placesFit(model, { ...setting, batch }, usual, false);
   return found.system.value <= LARGEST_DESKTOP ? found : undefined;
 }
 

@@ -105,6 +105,15 @@ export function clusterNamed(
   );
 }
 
+/** Name in a text with a number of GPUs, as in `8xA100`; undefined without a number, and for several kinds. */
+export function nameWithoutCount(text: string): string | undefined {
+  const { gpus, machines } = withKnownHardware({ gpus: [], machines: [] });
+  if (text.includes('+') || [...gpus, ...machines].some(({ name }) => name === text)) return;
+  const instance = cloudInstance(text)?.name ?? text;
+  const { name, count } = splitCount(instance);
+  return count === undefined ? undefined : name;
+}
+
 /**
  * Cluster of GPUs by name, or a machine by name with its GPUs; with a count as in `8xA100`.
  * @param gpus Number of GPUs; undefined: one of a GPU, all of a machine.

@@ -5,6 +5,7 @@ import { downloadLine } from '../../base/text/hub-names.js';
 import { parseJson } from '../../base/text/json.js';
 import { shortened } from '../../base/text/words.js';
 import { quote } from '../../config/quote.js';
+import { builtInAdvice } from './built-in-sizes.js';
 import {
   type HttpAnswer,
   HttpClient,
@@ -217,7 +218,7 @@ export class HubClient {
     const suggestion = isUntrusted(error)
       ? 'behind a proxy that decrypts, write the certificate of its authority into a file, and set NODE_EXTRA_CA_CERTS=FILE'
       : isAbsent
-        ? 'check the network and HTTPS_PROXY, or name a model on this machine'
+        ? `check the network and HTTPS_PROXY, or ${builtInAdvice(repository) ?? 'name a model on this machine'}`
         : error.retryAfter !== undefined
           ? `try again in ${Math.ceil(error.retryAfter)} s, or log in for a higher limit: hf auth login`
           : error.isFinal

@@ -7,6 +7,7 @@ import { mount } from '../../base/files/mounted.js';
 import type { ProgressDisplay } from '../../base/progress-display.js';
 import { downloadLine } from '../../base/text/hub-names.js';
 import { setting } from '../../base/text/setting.js';
+import { present } from '../../base/values.js';
 import { openAdapterFiles } from '../../checkpoint/adapter/adapter.js';
 import {
   hasWeightsExtension,
@@ -20,6 +21,7 @@ import { readShardIndex } from '../../checkpoint/shards/index-file.js';
 import { nearest } from '../../config/nearest.js';
 import { quote } from '../../config/quote.js';
 import { isComponentList, readRepository } from '../repository/repository.js';
+import { builtInAdvice } from './built-in-sizes.js';
 import { HeaderCache, UserCache } from './hub-caches.js';
 import type { Listing } from './hub-client.js';
 import { HubClient } from './hub-client.js';
@@ -198,7 +200,11 @@ const notCached = (repository: string, revision: string) =>
     'system',
     `offline, and no cache of this machine has ${repository} at ${quote(revision, 100)}`,
     {
-      suggestion: `run once without ${setting('offline')} and HF_HUB_OFFLINE, or download the model: ${downloadLine(repository)}`,
+      suggestion: present([
+        builtInAdvice(repository),
+        `run once without ${setting('offline')} and HF_HUB_OFFLINE`,
+        `download the model: ${downloadLine(repository)}`,
+      ]).join(', or '),
     },
   );
 

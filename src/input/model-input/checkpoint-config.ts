@@ -39,7 +39,6 @@ import { type ModelFile, modelOf } from './model-file.js';
 import { ignoredAround, partsLeftOut } from './parts-left-out.js';
 import { modelAsStored, namesOnLoad } from './published-names.js';
 import { readConfig } from './read-model-file.js';
-import { UndescribedModel } from './undescribed-model.js';
 
 /** Origin of a checkpoint's config. */
 export type ConfigOrigin = 'flag' | 'inside' | 'beside';
@@ -50,34 +49,16 @@ const CONTENT_KEY = 'config';
 /** Far above any config, and far below slow sizes. */
 const CONFIG_LIMITS: JsonLikeLimits = { nodes: 100_000, depth: 100, text: 2 ** 20 };
 
-/**
- * The config of a checkpoint: the one named by the user, the one in the file, or the one in its folder.
- * @param named Value of `--config`.
- * @param advice How to name a config.
- * @throws UserError when there is none, or it cannot be read.
- */
-export async function configOf(
-  checkpoint: Checkpoint,
-  named: string | undefined,
-  advice = `name one with ${setting('config', 'FILE')}`,
-): Promise<LocatedConfig> {
-  const found = await findConfig(checkpoint, named);
-  if (found) return found;
-  throw new UndescribedModel(
-    usageError(`${checkpoint.path} has no config, and there is none next to it`, advice),
-  );
-}
-
-/** Advice of commands that take a config and `--checkpoint`. */
-export const configFirst = ({ path }: Checkpoint): string =>
-  `write the config in its place, and ${setting('checkpoint', path)}`;
-
 export interface LocatedConfig {
   readonly document: ConfigDocument;
   readonly origin: ConfigOrigin;
 }
 
-/** `configOf`, or undefined when there is none. */
+/**
+ * The config of a checkpoint: the one named by the user, the one in the file, or the one in its folder; undefined without
+ * one.
+ * @param named Value of `--config`.
+ */
 export async function findConfig(
   checkpoint: Checkpoint,
   named: ModelReference | undefined,

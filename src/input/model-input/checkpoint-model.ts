@@ -25,15 +25,11 @@ import type { LanguageModel } from '../../model/architecture/layer.js';
 import type { Param } from '../../model/architecture/param.js';
 import { tensorsOf } from '../../model/architecture/walk.js';
 import type { ConfigOrigin } from './checkpoint-config.js';
-import {
-  adjustedToCheckpoint,
-  checkpointWarnings,
-  configOf,
-  descriptionOf,
-} from './checkpoint-config.js';
+import { adjustedToCheckpoint, checkpointWarnings, descriptionOf } from './checkpoint-config.js';
 import { ggufTypeOf, openModelCheckpoint } from './gguf/gguf-checkpoint.js';
 import type { ModelFile } from './model-file.js';
 import { modelOf } from './model-file.js';
+import { configOf } from './required-config.js';
 import { faultProblems, listedText } from './verify-checkpoint.js';
 
 /** Facts of the checkpoint that a model was loaded from, by its index. */

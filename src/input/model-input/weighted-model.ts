@@ -8,13 +8,12 @@ import type { Checkpoint } from '../../checkpoint/checkpoint.js';
 import {
   checkpointAsConfig,
   checkpointWarnings,
-  configFirst,
-  configOf,
   openFlaggedCheckpoint,
 } from './checkpoint-config.js';
 import { checkpointsIn, locateModel, type ModelPlace, type ModelReference } from './locate.js';
 import { type ModelFile, type ModelLoadOptions, modelOf } from './model-file.js';
 import { loadModelFile } from './read-model-file.js';
+import { configFirst, configOf } from './required-config.js';
 import { verifiedModel } from './verify-checkpoint.js';
 
 export interface WeightFlags extends ModelLoadOptions {
@@ -48,7 +47,7 @@ export async function openWeighted(
   try {
     if (own && flags.random) throw hasWeights(place.path);
     const described = own
-      ? await modelOf((await configOf(own, undefined, configFirst(own))).document, flags)
+      ? await modelOf((await configOf(own, undefined, configFirst)).document, flags)
       : await loadModelFile(place, flags);
     checkpoint ??= openFlaggedCheckpoint(flags);
     if (!checkpoint) {

@@ -5,13 +5,12 @@ import { refuseHub } from '../../input/hub/needs-download.js';
 import {
   checkpointAsConfig,
   checkpointWarnings,
-  configFirst,
-  configOf,
   openFlaggedCheckpoint,
 } from '../../input/model-input/checkpoint-config.js';
 import { locateModel } from '../../input/model-input/locate.js';
 import { modelOf } from '../../input/model-input/model-file.js';
 import { loadModelFile } from '../../input/model-input/read-model-file.js';
+import { configFirst, configOf } from '../../input/model-input/required-config.js';
 import { verifiedModel } from '../../input/model-input/verify-checkpoint.js';
 import { type AnswerNotes, withNotes } from '../answer.js';
 import { overridesOf } from '../models/describe-model.js';
@@ -64,7 +63,7 @@ export async function quickTest(
   const surroundings = silent();
   try {
     const described = own
-      ? await modelOf((await configOf(own, undefined, configFirst(own))).document, flags)
+      ? await modelOf((await configOf(own, undefined, configFirst)).document, flags)
       : await loadModelFile(place, flags);
     await surroundings.warn(described.warnings);
     const held = checkpoint && (await verifiedModel(described, checkpoint, surroundings.display));

@@ -31,7 +31,7 @@ import { contextText, precisionText } from '../profile/setting-notes.js';
 import { boundsCells, boundsColumns, bytesText, NOUNS, TONES } from './fit-bounds.js';
 import { passFacts, passVerdict } from './fit-pass.js';
 import { hardwareText, placesFacts, placesProposal, placesVerdict, ramFor } from './fit-places.js';
-import { serverFacts, usersTable } from './fit-server.js';
+import { serverFacts, userSpeed, usersTable } from './fit-server.js';
 import type { Serving } from './fit-serving.js';
 import {
   decodeLimitText,
@@ -108,7 +108,7 @@ function usersText({ setting, fit, users, throughput }: Serving): string {
   }
   const count = asked ?? total.expected.value;
   if (count === 0) return '';
-  const each = speed ? `, ${significant(speed.each.expected.value)} tokens/s each` : '';
+  const each = speed ? `, ${significant(userSpeed(speed))} tokens/s each` : '';
   return `serves ${counted(count, 'user')} ${at}${each} (${speed?.limitedBy === null ? 'measured' : 'estimate'})`;
 }
 
@@ -534,13 +534,20 @@ const INSTEAD_OF: Partial<Record<SettingName, readonly SettingName[]>> = {
   globalBatchTokens: ['accumulation'],
 };
 
-/**
- * Command with the smallest change that makes it fit.
- * @param argv Words of the user's command after `fit`.
- */
+/** The user's command. */
+interface GivenCommand {
+  /** Words after `fit`. */
+  readonly argv: readonly string[];
+  /** Name of the GPU, where the command has it with a number: another number replaces both. */
+  readonly gpuName?: string | undefined;
+  /** Settings that require hardware. */
+  readonly ofHardware?: readonly SettingName[] | undefined;
+}
+
+/** Command with the smallest change that makes it fit; for adapters that no change makes fit, that of the hardware. */
 export function nextOf(
   { purpose, serving, training, adapters, profile }: FitResult,
-  argv: readonly string[],
+  { argv, gpuName, ofHardware }: GivenCommand,
 ) {
   const [remedy] =
     purpose === 'training' && training?.fit.verdict !== 'fits'
@@ -554,9 +561,17 @@ export function nextOf(
   const changes: SettingValues = places
     ? { ramBytes: ramFor(places) }
     : (served?.flags ?? (remedy ? changedSettings(remedy.flags) : {}));
-  const changed = Object.keys(changes) as SettingName[];
   // The user cannot add or exchange the GPUs of this machine.
-  if (changed.length === 0 || profile) return undefined;
+  if (profile) return undefined;
+  if (adapters && adapters.fit.verdict !== 'fits' && remedy === undefined && ofHardware) {
+    return nextCommand('fit', withoutSettings(argv, ['gpu', 'hardware', ...ofHardware]), {
+      gpu: 'all',
+    });
+  }
+  if (Object.keys(changes).length === 0) return undefined;
+  const isRenamed = gpuName !== undefined && 'gpus' in changes && !('gpu' in changes);
+  const all = { ...(isRenamed && { gpu: gpuName }), ...changes };
+  const changed = Object.keys(all) as SettingName[];
   const names = changed.flatMap((name) => [name, ...(INSTEAD_OF[name] ?? [])]);
-  return nextCommand('fit', withoutSettings(argv, names), changes);
+  return nextCommand('fit', withoutSettings(argv, names), all);
 }

@@ -1,6 +1,6 @@
 /** Report of `minimind fit`: a verdict for training and for serving, and its basis. */
 
-import { setting } from '../../base/text/setting.js';
+import { type SettingName, setting } from '../../base/text/setting.js';
 import {
   formatBytes,
   formatInteger,
@@ -53,11 +53,15 @@ export interface FitReportOptions {
   readonly explain: boolean;
   /** Words of the user's command after `fit`, for the next one. */
   readonly argv: readonly string[];
+  /** Name of the GPU, where the command has it with a number, as in `2xA100`. */
+  readonly gpuName?: string | undefined;
+  /** Settings that require hardware: a command without it leaves them out. */
+  readonly ofHardware?: readonly SettingName[];
 }
 
-export function fitReport(result: FitResult, { explain, argv }: FitReportOptions): Report {
+export function fitReport(result: FitResult, { explain, ...command }: FitReportOptions): Report {
   const { training, serving, adapters, doubts } = result;
-  const next = nextOf(result, argv);
+  const next = nextOf(result, command);
   return {
     verdict: fitVerdictOf(result),
     blocks: [

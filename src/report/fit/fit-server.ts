@@ -3,6 +3,7 @@ import { formatInteger, formatSeconds, significant } from '../../base/text/units
 import { counted } from '../../base/text/words.js';
 import { present } from '../../base/values.js';
 import type { Fits } from '../../estimate/fit/fits.js';
+import type { UsersSpeed } from '../../estimate/fit/serving/serving.js';
 import type {
   ServerLoad,
   ServerThroughput,
@@ -84,37 +85,44 @@ export function usersTable({ setting, fit, users, throughput }: Serving): TableB
   if (fit.withoutRoom !== null || decode === null || prefill === null) return null;
   const { speed, asked, replicas } = users;
   const { published, tokensPerSecond } = decode;
-  const isAsked = asked !== null && speed !== null;
   // One user has the speed of one replica; a batch is that of each replica.
   const each = setting.batch === 1 ? 1 : replicas;
-  const total = isAsked ? speed.total.expected.value : each * tokensPerSecond.expected.value;
-  const scale = total / tokensPerSecond.expected.value;
-  const count = isAsked ? speed.users : each * setting.batch;
-  const first: UsersRow = {
-    users: count,
-    each: total / count,
-    tokensPerSecond: total,
-    range: published && { lower: scale * published.lower, upper: scale * published.upper },
-    limit: isAsked ? speed.total.upper.value : each * tokensPerSecond.upper.value,
-    ...firstTokenOf(throughput, isAsked ? speed : null, setting.batch),
-  };
+  const total = each * tokensPerSecond.expected.value;
+  const first: UsersRow =
+    asked !== null && speed !== null
+      ? askedRow(speed, published !== null)
+      : {
+          users: each * setting.batch,
+          each: total / (each * setting.batch),
+          tokensPerSecond: total,
+          range: published && { lower: each * published.lower, upper: each * published.upper },
+          limit: each * tokensPerSecond.upper.value,
+          // Unknown for a batch.
+          firstToken: setting.batch === 1 ? (throughput?.firstTokenAlone.value ?? null) : null,
+        };
   const { full = null, atSpeed = null } = throughput ?? {};
   const loads = present([atSpeed, full?.users !== atSpeed?.users && full]).map(usersRow);
-  const rows = [first, ...loads];
+  const others = asked === null ? loads : loads.filter(({ users: count }) => count !== first.users);
+  const rows = [first, ...others].sort((a, b) => a.users - b.users);
   return { ...speedsOf(rows, true), narrower: speedsOf(rows, false) };
 }
 
-/** Time to the first token of the users asked for, or of a lone user; unknown for a batch. */
-function firstTokenOf(
-  throughput: Serving['throughput'],
-  speed: Serving['users']['speed'],
-  batch: number,
-): Pick<UsersRow, 'firstToken' | 'firstTokenP95'> {
-  if (speed) {
-    const { median, p95 } = speed.firstToken;
-    return { firstToken: median.value, firstTokenP95: p95.value };
-  }
-  return { firstToken: batch === 1 ? (throughput?.firstTokenAlone.value ?? null) : null };
+/** Speed of a user after the first token; if users wait for a place, with their wait. */
+export const userSpeed = ({ afterFirstToken, each }: UsersSpeed): number =>
+  (afterFirstToken ?? each.expected).value;
+
+/** @param isPublished Whether the speed is compared with published runs. */
+function askedRow(speed: UsersSpeed, isPublished: boolean): UsersRow {
+  const { users, total, firstToken } = speed;
+  return {
+    users,
+    each: userSpeed(speed),
+    tokensPerSecond: total.expected.value,
+    range: isPublished ? { lower: total.lower.value, upper: total.upper.value } : null,
+    limit: total.limit.value,
+    firstToken: firstToken.median.value,
+    firstTokenP95: firstToken.p95.value,
+  };
 }
 
 /** @param isWide With the 95th percentile of the time to the first token. */

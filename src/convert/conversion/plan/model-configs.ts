@@ -34,6 +34,7 @@ import {
 import type { ModelFile } from '../../../input/model-input/model-file.js';
 import { modelOf, overridden } from '../../../input/model-input/model-file.js';
 import { readConfig } from '../../../input/model-input/read-model-file.js';
+import { configByFlag, withoutConfig } from '../../../input/model-input/required-config.js';
 import type { Ignored, ModelChange, Setting } from '../../../model/architecture/family.js';
 import type { LanguageModel } from '../../../model/architecture/layer.js';
 import type { ConversionJob } from '../job.js';
@@ -61,13 +62,29 @@ export function ignoredNote(source: SourceConfig | undefined, fate: string): rea
 export const isIgnoredNote = (note: string, source: SourceConfig): boolean =>
   ignoredNote(source, '').some((start) => note.startsWith(start));
 
+/** A config, or none, with warnings about one that cannot be used. */
+interface FoundSource {
+  readonly source: SourceConfig | undefined;
+  readonly warnings: readonly Problem[];
+}
+
 /**
  * The config of a checkpoint, if there is one.
- * @throws UserError when the checkpoint does not match it, or the given config cannot be read.
+ * @throws UserError when the checkpoint does not match it, the given config cannot be read, or a conversion that
+ * requires one has none.
  */
-export async function sourceConfigOf(
-  job: ConversionJob,
-): Promise<{ readonly source: SourceConfig | undefined; readonly warnings: readonly Problem[] }> {
+export async function sourceConfigOf(job: ConversionJob): Promise<FoundSource> {
+  const found = await usableConfig(job);
+  const { quantize, prove, container, noConfig, dialect, checkpoint } = job;
+  const isRequired = quantize !== undefined || prove || container === 'gguf';
+  const isMissing = found.source === undefined && found.warnings.length === 0;
+  if (isRequired && isMissing && !noConfig && dialect === undefined) {
+    throw await withoutConfig(checkpoint, configByFlag);
+  }
+  return found;
+}
+
+async function usableConfig(job: ConversionJob): Promise<FoundSource> {
   const { checkpoint, config, family: readAs } = job;
   const none = { source: undefined, warnings: [] };
   if (job.noConfig) {

@@ -76,7 +76,7 @@ export function withQuantization(plan: ConversionPlan, input: ConversionInput): 
   if (config === undefined) {
     throw usageError(
       `${setting('quantize')} requires a config that describes the layers`,
-      `name one with ${setting('config', 'FILE')}, and remove ${setting('noConfig')}`,
+      `name one with ${setting('config', 'FILE')}${input.job.noConfig ? `, and remove ${setting('noConfig')}` : ''}`,
     );
   }
   const matrices = packable(config.model, plan.tensors, form);

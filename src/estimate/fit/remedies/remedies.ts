@@ -222,24 +222,34 @@ function remedyOf(
   };
 }
 
-/** Single changes with which the adapters fit: recomputation, more GPUs, smaller micro-batches, then a shorter context. */
+/**
+ * Changes with which the adapters fit: recomputation, a loss in chunks, more GPUs, smaller micro-batches, then a shorter
+ * context, with a loss in chunks where that keeps more of it.
+ */
 export function adapterRemedies(
   model: LanguageModel,
   setting: TrainingFitSetting,
   { gpus }: Pick<ClusterLora, 'gpus'>,
   base?: WeightFormat,
 ): Remedy[] {
-  const { cluster, microBatch, context, recompute } = setting;
+  const { cluster, microBatch, context, recompute, loss } = setting;
   const on = (flags: Flags) =>
     loraMemoryOn(model, { ...setting, ...flags }, base, { isSearched: false });
   const fitsWith = (flags: Flags) => on(flags).verdict === 'fits';
   const wider = gpus === null ? undefined : linkedCluster(cluster, gpus);
   const batch = largest(microBatch - 1, (value) => fitsWith({ microBatch: value }));
-  const tokens = roundedTokens(largest(context - 1, (value) => fitsWith({ context: value })));
+  const longest = (others: Flags) =>
+    roundedTokens(largest(context - 1, (value) => fitsWith({ ...others, context: value })));
+  const tokens = longest({});
+  const chunked: Flags | undefined = loss === 'chunked' ? undefined : { loss: 'chunked' };
+  const isChunked = chunked !== undefined && fitsWith(chunked);
+  const further = chunked && !isChunked ? longest(chunked) : 0;
   const changes: readonly (Flags | false)[] = [
     recompute !== 'full' && fitsWith({ recompute: 'full' }) && { recompute: 'full' },
+    isChunked && chunked,
     wider !== undefined && wider.gpus > cluster.gpus && { cluster: wider },
     batch > 0 && { microBatch: batch },
+    further >= Math.max(tokens + 1, SHORTEST_CONTEXT) && { ...chunked, context: further },
     tokens >= SHORTEST_CONTEXT && { context: tokens },
   ];
   return present(changes).map((flags) => ({

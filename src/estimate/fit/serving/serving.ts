@@ -230,6 +230,8 @@ export interface UsersSpeed {
   readonly users: number;
   /** Output tokens per second of each user, with the time until the first one. */
   readonly each: Bounds;
+  /** Tokens per second of a user after the first one, at the median, as in `throughput`; absent if users wait for a place. */
+  readonly afterFirstToken?: Quantity;
   /** Output tokens per second of all users on all GPUs. */
   readonly total: ServerRate;
   /** Seconds from a request to its first token. */
@@ -314,7 +316,11 @@ function speedFor(
   const { units: replicas, decoding } = serverUnit(setting);
   const batch = Math.min(Math.ceil(users / replicas), servers.expected.places);
   const { gpus } = setting.cluster;
-  const { tokensPerSecond: total, firstToken } = serverLoad(servers, {
+  const {
+    tokensPerSecond: total,
+    userTokensPerSecond,
+    firstToken,
+  } = serverLoad(servers, {
     users: batch,
     replicas: Math.min(replicas, users / batch),
     gpus,
@@ -335,7 +341,14 @@ function speedFor(
       servingRates(setting),
       sequencesOfStep(setting, Math.ceil(batch / decoding)),
     );
-  return { users, each, total, firstToken, limitedBy: step.limitedBy };
+  return {
+    users,
+    each,
+    ...(users <= replicas * batch && { afterFirstToken: userTokensPerSecond }),
+    total,
+    firstToken,
+    limitedBy: step.limitedBy,
+  };
 }
 
 /** Cost of the GPUs that a load needs, busy or not. */

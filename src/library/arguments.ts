@@ -1,0 +1,104 @@
+/** Checks of what a program gives to the library: JavaScript has no types that refuse it. */
+import { usageError } from '../base/errors.js';
+import { isRecord } from '../base/values.js';
+import { nearest } from '../config/nearest.js';
+import { quote } from '../config/quote.js';
+import type { Model } from './answer.js';
+
+/**
+ * Values of an option: a number of things (an integer from 1), a number from 0, or one of some texts. An `other` option is
+ * checked by the function that reads it.
+ */
+export type OptionKind =
+  | 'count'
+  | 'amount'
+  | 'text'
+  | 'flag'
+  | 'list'
+  | 'other'
+  | readonly string[];
+
+/** The kind of each option of a function. */
+export type OptionKinds<Options> = { readonly [Name in keyof Required<Options>]: OptionKind };
+
+/** @throws UserError for anything but a loaded model, such as its name, with the line to write. */
+export function requireModel(model: unknown, call: string): asserts model is Model {
+  if (isRecord(model) && isRecord(model.model) && isRecord(model.family)) return;
+  const name = typeof model === 'string' ? `'${model}'` : "'minimind2-small'";
+  throw usageError(
+    `${call}: expected a model of loadModel or describeModel, found ${foundText(model)}`,
+    model instanceof Promise ? 'await the model' : `write ${call}(await loadModel(${name}))`,
+  );
+}
+
+/** @throws UserError for an option that a function does not have, and for a value of another kind. */
+export function checkOptions<Options extends object>(
+  call: string,
+  options: Options,
+  kinds: OptionKinds<Options>,
+): void {
+  const known = new Map<string, OptionKind>(Object.entries(kinds));
+  if (!isRecord(options)) {
+    throw usageError(
+      `${call}: expected an object of options, found ${foundText(options)}`,
+      `write them as in { ${[...known.keys()].slice(0, 2).join(', ')} }`,
+    );
+  }
+  for (const [name, value] of Object.entries(options)) {
+    if (value === undefined) continue;
+    const kind = known.get(name);
+    if (kind === undefined) {
+      const near = nearest(name, known.keys()) ?? beginningWith(name, known.keys());
+      throw usageError(
+        `${call}: unknown option ${quote(name)}`,
+        near === undefined
+          ? `its options are ${[...known.keys()].join(', ')}`
+          : `did you mean ${near}?`,
+      );
+    }
+    const expected = expectedText(kind, value);
+    if (expected === undefined) continue;
+    const near = typeof kind === 'object' ? nearest(String(value), kind) : undefined;
+    throw usageError(
+      `${call}: ${name}: expected ${expected}, found ${foundText(value)}`,
+      near === undefined ? `write ${call} with another value` : `did you mean ${quote(near)}?`,
+    );
+  }
+}
+
+/** The option that a word is the beginning of: `maxParams` of `maxParameters`. */
+const beginningWith = (word: string, names: Iterable<string>): string | undefined =>
+  [...names].find((name) => name.startsWith(word.replace(/s$/, '')));
+
+/** What a value should be; undefined if it is. */
+function expectedText(kind: OptionKind, value: unknown): string | undefined {
+  const isNumber = typeof value === 'bigint' || Number.isFinite(value);
+  const is = {
+    count: isNumber && Number(value) >= 1 && Number.isInteger(Number(value)),
+    amount: isNumber && Number(value) >= 0,
+    text: typeof value === 'string',
+    flag: typeof value === 'boolean',
+    list: Array.isArray(value),
+    other: true,
+  };
+  if (typeof kind !== 'string') {
+    return kind.includes(value as string) ? undefined : `one of ${kind.join(', ')}`;
+  }
+  return is[kind] ? undefined : NOUNS[kind];
+}
+
+const NOUNS = {
+  count: 'an integer from 1',
+  amount: 'a number from 0',
+  text: 'a text',
+  flag: 'true or false',
+  list: 'a list',
+  other: 'another value',
+} as const;
+
+function foundText(value: unknown): string {
+  if (typeof value === 'string') return `the text ${quote(value)}`;
+  if (Array.isArray(value)) return 'a list';
+  if (value instanceof Promise) return 'a promise';
+  return typeof value === 'object' && value !== null ? 'another object' : String(value);
+}
