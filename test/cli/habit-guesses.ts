@@ -299,7 +299,7 @@ const LINES: readonly (readonly [tool: string, line: string, right: Right])[] = 
   [
     'accelerate',
     'accelerate estimate-memory llama-3.2-1b --dtypes float32 float16 int8',
-    is('fit llama-3.2-1b …'),
+    is('profile llama-3.2-1b --details'),
   ],
   ['accelerate', 'accelerate env', is('doctor')],
 

@@ -3,8 +3,10 @@
 import path from 'node:path';
 import { isFolder } from '../../base/files/file-system.js';
 import { downloadLine } from '../../base/text/hub-names.js';
+import { shellWord } from '../../base/text/shell-words.js';
 import { ownValue } from '../../base/values.js';
 import { misspelled } from '../../config/nearest.js';
+import { modelsIn } from '../../input/model-input/locate.js';
 import {
   hubRepository,
   modelChoice,
@@ -137,13 +139,38 @@ export function commandAdvice(word: string, rest: readonly string[]): string | u
 /** The advice for a line whose command has no counterpart: its first words, with or without the name of a program. */
 function adviceWithout(word: string, rest: readonly string[]): string | undefined {
   if (isBenchmark(word, rest)) return NO_BENCHMARKS;
+  const other = isProgram([word, ...rest]) ? undefined : tokenizerAdvice(word, rest);
+  if (other !== undefined) return other;
+  const server = serverAdvice(word, rest);
+  if (server !== undefined) return server;
   const all = [word, ...rest].map(verbOf);
   const [own = '', next = ''] = isProgram([word, ...rest]) ? all.slice(1) : all;
   return ADVICE_WITHOUT.get(`${own} ${next}`) ?? ADVICE_WITHOUT.get(own);
 }
 
+/** Advice for a tokenizer in a file with weights: `llama-tokenize -m model.gguf -f text.txt`. */
+function tokenizerAdvice(word: string, rest: readonly string[]): string | undefined {
+  const isOfModel = /\.gguf$/i.test(flagIn(rest, MODEL_FLAG)?.value ?? '');
+  if (verbOf(word) !== 'tokenize' || !isOfModel) return undefined;
+  const file = flagIn(rest, /^(?:-f|--file)$/)?.value;
+  return file === undefined
+    ? ADVICE_WITHOUT.get('encode')
+    : `minimind reads no tokenizer of a GGUF file: write it as in minimind data ${shellWord(file)} --tokenizer tokenizer.json`;
+}
+
+/** Advice for a server that gets its models later: `ollama serve`. */
+function serverAdvice(word: string, rest: readonly string[]): string | undefined {
+  const [command = '', ...flags] = rest;
+  if (verbOf(word) !== 'ollama' || !/^(?:serve|start)$/.test(command)) return undefined;
+  // The model of this folder, and all models that a card can serve, have lines.
+  const hasLine = modelsIn('.').length === 1 || flags.some((word) => /^--gpu(?:=|$)/.test(word));
+  if (flags[0]?.startsWith('-') === false || hasLine) return undefined;
+  const line = ['minimind', 'fit', 'MODEL', ...flags].map(shellWord).join(' ');
+  return `minimind starts no server: write the model that it runs as in ${line}`;
+}
+
 /** Whether a line runs benchmarks: `lighteval accelerate`, `swift eval`. With a text, it measures perplexity. */
-function isBenchmark(word: string, rest: readonly string[]): boolean {
+export function isBenchmark(word: string, rest: readonly string[]): boolean {
   const verbs = [verbOf(word), `${verbOf(word)} ${verbOf(rest[0] ?? '')}`];
   const hasTasks = verbOf(word) === 'lm-eval' && flagIn(rest, /^--tasks$/) !== undefined;
   const isOfTexts = rest.some((each) => /^--(?:text|ids)(?:=|$)/.test(each));
@@ -363,6 +390,8 @@ const MODEL_FLAG = /^(?:-m|--model)$/;
 const CONDITIONS: Readonly<Record<string, (words: readonly string[]) => boolean>> = {
   adapter: (words) =>
     flagIn(words, /^--(?:lora|peft|adapters?)(?:[-_](?!r$|rank|alpha)|$)/i) !== undefined,
+  full: (words) =>
+    flagIn(words, /^--(?:fine[-_]?tune|finetuning|train|tuner)[-_]type$/)?.value === 'full',
   size: ([first = '']) => /^\d[\d.,_]*[kmbt]$/i.test(first),
 };
 

@@ -7,8 +7,9 @@ import { foldedName, nearestValue } from '../foreign/spellings.js';
 import { type DeclaredFlag, exampleOf, isPlaceholder } from './flag-example.js';
 import { FALSE, type GivenFlag, givenFlag, TRUE, valueGiven } from './given-flags.js';
 import type { MeantLine } from './line-mistake.js';
-import { linesWithOther } from './names-in-path.js';
-import { MODEL_ARGUMENTS, type TypedLine } from './typed-line.js';
+import { missingFile, missingText } from './missing-file.js';
+import { linesWithOther, namesInPath, typeFlag } from './names-in-path.js';
+import { isPlainValue, MODEL_ARGUMENTS, type TypedLine } from './typed-line.js';
 import { OF_ADAPTERS, OF_LORA, wholeLine } from './whole-lines.js';
 
 /** A flag with a value: what it accepts. */
@@ -69,7 +70,12 @@ export function meantLines(typed: TypedLine, given: GivenFlag): MeantLine[] {
   // Names of cards have a number. Without one, it is a kind of device: hpu, neuron.
   const device = given.value ?? typed.words[given.at + 1] ?? '';
   const isDevice = typed.isOfTool && given.name === 'device' && !/\d/.test(device);
-  const isOne = only !== undefined && others.length === 0 && !isDevice;
+  // One value can mean that the flag is not needed: `--ctx-size 0`.
+  const isUnneeded = found.some(
+    ({ meaning: { name, onlyFor }, lines }) =>
+      (name === '' || name === '<none>') && onlyFor !== undefined && lines.length > 0,
+  );
+  const isOne = only !== undefined && others.length === 0 && !isDevice && !isUnneeded;
   if (isOne && typed.meanings.isSpelling(given.name, only.meaning)) {
     return only.lines.map((line) => ({
       ...line,
@@ -140,7 +146,11 @@ function conditionalLines(reading: Reading, onlyFor: string | RegExp): MeantLine
   // A pattern without a value of its own is a kind of values.
   const own = implied ?? (isKey ? undefined : found);
   const words = [`--${name}`, ...(own === undefined ? [] : [own])];
-  return [{ ...typed.corrected(given.at, words, length), lead: `did you mean --${name}?` }];
+  const line = { ...typed.corrected(given.at, words, length), lead: `did you mean --${name}?` };
+  const missing = name === 'zero' && found !== undefined ? missingFile([found]) : undefined;
+  return [
+    missing === undefined ? line : { ...line, leftOut: [`${missing}, only a stage in its name`] },
+  ];
 }
 
 /** Lines for meanings other than a flag of this command with its value; undefined for such a flag. */
@@ -155,9 +165,9 @@ function specialLines(reading: Reading): MeantLine[] | undefined {
     return isShown ? [{ ...typed.corrected(given.at, []), lead }] : [];
   }
   if (name === '' || name === '<none>' || own === '') {
+    // The word after a switch of the table is an argument: `--leave-output-tensor model.gguf`.
     const isValue =
-      found !== undefined &&
-      (given.value !== undefined || meaning.hasValue || typed.isLooseValue(given.at + 1));
+      found !== undefined && (given.value !== undefined || meaning.hasValue || isPlainValue(found));
     return [withoutFlag(typed, given, own === '' ? '' : name, isValue ? length : 1)];
   }
   const isNoFile = own !== undefined && !fs.existsSync(own);
@@ -220,6 +230,7 @@ function valueLines(
   const value = acceptedValue(flag, own);
   if (value === undefined) return [];
   const lead = `did you mean --${name}?`;
+  if (name === 'draft') return draftLines(typed, value, given, length);
   const cache = name === 'cache-dtype' ? givenFlag(typed, name, given.at) : undefined;
   if (cache !== undefined && cache.at < given.at && cache.value !== value) {
     const line = typed.corrected(given.at, [], length);
@@ -236,8 +247,31 @@ function valueLines(
     .with(given.at, length === 1 ? `--dtype=${value}` : '--dtype')
     .map((word, index) => (length === 2 && index === given.at + 1 ? value : word))
     .toSpliced(other.at, other.length);
-  const leftOut = [`${words} is replaced by ${given.written} ${own}`];
+  const isSame = other.value?.toLowerCase() === own.toLowerCase();
+  const leftOut = isSame ? [] : [`${words} is replaced by ${given.written} ${own}`];
   return [{ ...typed.lineOf(changed), lead, leftOut }];
+}
+
+/** Lines with a draft model, which a path can be named after. */
+function draftLines(
+  typed: TypedLine,
+  value: string,
+  { at }: GivenFlag,
+  length: number,
+): MeantLine[] {
+  const line = {
+    ...typed.corrected(at, ['--draft', value], length),
+    lead: 'did you mean --draft?',
+  };
+  const named = namesInPath(value).map(({ model, dtype }) => ({
+    ...typed.corrected(at, ['--draft', model], length),
+    models: [model],
+    leftOut: [
+      missingText(value),
+      ...(dtype === undefined ? [] : [`${dtype} of a draft has no counterpart here`]),
+    ],
+  }));
+  return [...named, line];
 }
 
 /** Lines with the list of cards: its argument is a part of their names, and no model. */
@@ -298,11 +332,21 @@ function asHubModel(
   const [, repository, type] = /^([\w.-]+\/[\w.-]+)(?::(\w+))?$/.exec(value ?? '') ?? [];
   // Our own names of models, which a program of the hub would not find.
   if (repository === undefined) return asArgument(typed, 'model', value, at, length);
-  const hasType = Object.hasOwn(typed.command.flags, 'dtype') && !typed.given.has('dtype');
-  if (type !== undefined && !hasType) return [];
-  const flag = type === undefined ? [] : ['--dtype', type];
-  const [line] = asArgument(typed, 'model', `hf:${repository}`, at, length);
-  return line === undefined ? [] : [{ ...line, words: [...line.words, ...flag] }];
+  const flag = typeFlag(typed.command, typed.words);
+  if (type !== undefined && flag === undefined) return [];
+  const added = type === undefined ? [] : [`--${flag}`, type];
+  // A repository of GGUF files often has no config: the model that it is named after has the sizes.
+  return [
+    ...namesInPath(repository).map(({ model, dtype }) => ({ model, type: type ?? dtype })),
+    undefined,
+  ].flatMap((named) => {
+    const [line] = asArgument(typed, 'model', named?.model ?? `hf:${repository}`, at, length);
+    if (line === undefined || (named?.type !== undefined && flag === undefined)) return [];
+    if (named === undefined) return [{ ...line, words: [...line.words, ...added] }];
+    const words = named.type === undefined ? [] : [`--${flag}`, named.type];
+    const note = type === undefined && named.type ? [`${repository} is read as ${named.type}`] : [];
+    return [{ ...line, words: [...line.words, ...words], models: [named.model], leftOut: note }];
+  });
 }
 
 /** The line with `--model_args a=1,b=2` as `--a 1 --b 2`. */
@@ -390,7 +434,7 @@ function asArgument(
   const line = typed.lineOf(index === 0 ? [value, ...rest] : [...rest, value]);
   if (kind !== 'model') return [line];
   const place = line.words.indexOf(value, typed.name.split(' ').length);
-  const type = Object.hasOwn(typed.command.flags, 'dtype') && !typed.given.has('dtype');
+  const type = typeFlag(typed.command, typed.words);
   // A repository whose sizes are not here is read from the hub.
   return [{ ...line, models: [value] }, ...linesWithOther(line.words, place, { type, hub: true })];
 }

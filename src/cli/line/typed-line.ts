@@ -40,6 +40,14 @@ export const MODEL_ARGUMENTS: ReadonlySet<string> = new Set([
   'preset',
 ]);
 
+/** Flags of other tools that name the model of a line. */
+const MODEL_FLAG =
+  /^(?:-m|--(?:model|model[-_](?:path|name[-_]or[-_]path|id)|base[-_]model))(?:=|$)/;
+
+/** Whether a word is a number, or the truth of a switch. */
+export const isPlainValue = (word: string): boolean =>
+  /^(?:-?\d[\d._,]*[kmbt]?|true|false|on|off|auto|all)$/i.test(word);
+
 /** File of a preset in this package. */
 const PRESET_FILE = /\bconfigs\/([\w-]+\/[\w.-]+)\.yaml/g;
 
@@ -123,10 +131,13 @@ export class TypedLine {
   isLooseValue(at: number): boolean {
     const word = this.words[at];
     if (word === undefined) return false;
-    if (/^(?:-?\d[\d._,]*[kmbt]?|true|false|on|off|auto|all)$/i.test(word)) return true;
+    if (isPlainValue(word)) return true;
     const isComplete = this.arguments.length >= Object.keys(this.command.args).length;
     const isMore = this.isOfTool || isComplete;
-    return isMore && !word.startsWith('-') && !fs.existsSync(word);
+    // A folder that is there can be the model, unless another word is: `--allowed-local-media-path /`.
+    const hasModel = isComplete || this.words.some((each) => MODEL_FLAG.test(each));
+    const canBeArgument = fs.existsSync(word) && !(this.isOfTool && hasModel);
+    return isMore && !word.startsWith('-') && !canBeArgument;
   }
 
   /** Whether the values of a flag can be written with commas between them. */

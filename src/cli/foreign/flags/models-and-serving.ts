@@ -254,7 +254,11 @@ export const MODELS_AND_SERVING: readonly FlagRow[] = [
     ['accelerate', 'torchrun', 'deepspeed', 'litgpt', 'speech'],
   ],
   // A device of torch is not a card.
-  ['', 'device=~^(?:cuda|cpu|mps|xpu|auto)(?::\\d+)?$', ['nanogpt', 'minimind', 'lm-eval']],
+  [
+    '',
+    'device=~^(?:(?:cuda|cpu|mps|xpu|npu|hpu|auto|none|vulkan|metal|mtl|sycl|rocm|htp|musa|cann)[:\\d]*\\W?)+$',
+    ['nanogpt', 'minimind', 'lm-eval', 'llama.cpp'],
+  ],
   [
     'gpu',
     'card,gpu-type,gpu-name,accelerator,device,hardware,vram,memory,gpu-memory,g,gpus',
