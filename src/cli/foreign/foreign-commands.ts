@@ -71,7 +71,7 @@ export const VERBS: readonly VerbRow[] = [
       'convert-checkpoint $1 --merge-lora $2',
       '?adapter convert-checkpoint',
     ],
-    'merge-lora,merge-adapter,export-lora,merge,merge-and-unload,fuse,llamafactory-cli export,merge-peft',
+    'merge-lora,merge-adapter,export-lora,merge,merge-and-unload,merge-peft-adapters,merge-adapters,fuse,llamafactory-cli export,merge-peft',
     ['llama.cpp', 'axolotl', 'llama-factory', 'mlx', 'peft', 'litgpt'],
   ],
   [
@@ -137,7 +137,8 @@ export const VERBS: readonly VerbRow[] = [
   [['quick-test'], 'test,smoke-test,sanity-check', ['speech']],
   [
     ['quick-test --only timing', 'fit'],
-    'bench,llamafile-bench,benchmark,bench latency,bench throughput,bench-one-batch,batched-bench',
+    'bench,llamafile-bench,benchmark,bench latency,bench throughput,bench-one-batch,batched-bench,bench-one-batch-server,' +
+      'bench-offline-throughput,benchmark-throughput,benchmark-latency',
     ['llama.cpp', 'vllm', 'sglang', 'mlx'],
   ],
   [['validate'], 'check,lint,validate-config', ['speech']],

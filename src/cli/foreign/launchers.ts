@@ -311,7 +311,7 @@ function fromLauncher(launcher: string, words: readonly string[]): StartedLine |
       if (launcher === 'tune')
         return withFlags(
           { words: [recipeCommand(word)], leftOut: leftOutRecipe(word) },
-          words.slice(at + 1).map(withRecipeModel),
+          words.slice(at + 1).flatMap((each) => recipeWords('tune', each)),
         );
       if (!isScript(word)) return undefined;
       return withFlags({ words: [stemOf(word)], script: word }, words.slice(at + 1));
@@ -361,8 +361,24 @@ function leftOutRecipe(recipe: string): string[] {
     : [`${recipe} is read as ${/lora/.test(recipe) ? 'adapters' : 'a training of all weights'}`];
 }
 
+/**
+ * A config of XTuner as the name of its model, and adapters: InternLM/xtuner xtuner/configs, as in
+ * `internlm2_chat_7b_qlora_oasst1_e3`.
+ */
+const XTUNER_CONFIG =
+  /^(?:.*[/\\])?([a-z][a-z0-9_]*?_\d+(?:_\d+)?b(?:_chat|_instruct)?)_(qlora|lora|full)_\w+?(?:\.py)?$/i;
+
+/** The words of a program's config by the model that it is named after. */
+export function recipeWords(program: string, word: string): string[] {
+  if (program === 'tune') return [withRecipeModel(word)];
+  const [, model, kind] = (program === 'xtuner' ? XTUNER_CONFIG.exec(word) : null) ?? [];
+  if (model === undefined || kind === undefined || fs.existsSync(word)) return [word];
+  const name = model.replace(/(?<=\d)_(?=\d+_)/g, '.').replaceAll('_', '-');
+  return [name, ...(kind === 'full' ? [] : [`--finetuning-type=${kind}`])];
+}
+
 /** A config of a recipe as the name of its model: `llama3_1/8B_lora_single_device` is `llama3.1-8B`. */
-export const withRecipeModel = (word: string): string => {
+const withRecipeModel = (word: string): string => {
   const [, series, size] = /^([a-z]+\d?(?:_\d+)?)\/(\d+(?:\.\d+)?B|mini)_\w+$/i.exec(word) ?? [];
   return series === undefined || fs.existsSync(word) ? word : `${series.replace('_', '.')}-${size}`;
 };

@@ -6,7 +6,7 @@ import { downloadLine } from '../../base/text/hub-names.js';
 import { shellWord } from '../../base/text/shell-words.js';
 import { ownValue } from '../../base/values.js';
 import { misspelled } from '../../config/nearest.js';
-import { modelsIn } from '../../input/model-input/locate.js';
+import { modelsIn, presetsNamed } from '../../input/model-input/locate.js';
 import {
   hubRepository,
   modelChoice,
@@ -22,7 +22,7 @@ import {
   WITHOUT_COMMAND,
 } from './foreign-commands.js';
 import { FLAGS } from './foreign-flags.js';
-import { withRecipeModel } from './launchers.js';
+import { recipeWords } from './launchers.js';
 import { LATE_COMMANDS, PROGRAM_FLAGS, PROGRAMS, programInFile } from './programs.js';
 import { foldedName } from './spellings.js';
 
@@ -187,6 +187,9 @@ function flagIn(
   const value = at < 0 ? undefined : (inline ?? words[at + 1]);
   return value === undefined ? undefined : { at, length: inline === undefined ? 2 : 1, value };
 }
+
+/** Whether a name is that of a preset. */
+export const isPreset = (name: string): boolean => presetsNamed(name).length === 1;
 
 /** A published model that is not here, as a reference to the hub. */
 export function hubReference(name: string): string | undefined {
@@ -472,7 +475,7 @@ export function verbLines(word: string, verb: VerbWords): string[][] {
   // Programs have `--` before the flags of a launcher.
   const own = (isOfProgram ? verb.words.slice(1).filter((each) => each !== '--') : verb.words)
     .flatMap(hubWords)
-    .map((each) => (first === 'tune' ? withRecipeModel(each) : each));
+    .flatMap((each) => recipeWords(first, each));
   const rest = withProgramFlags(first, own, verb);
   if (!isOfProgram && isVerb(`${word} ${next}`)) {
     return filledLines(`${first} ${verbOf(next)}`, { ...rest, words: rest.words.slice(1) });
@@ -499,7 +502,7 @@ function hubWords(written: string): string[] {
     /^(?:hf\.co|huggingface\.co)\/([\w.-]+\/[\w.-]+):(\w+)$/.exec(word) ?? [];
   return repository === undefined || type === undefined
     ? [word]
-    : [`hf:${repository}`, '--dtype', type];
+    : [`--hf-repo=${repository}:${type}`];
 }
 
 /** The words of a program with its own flags by the names of the table. */

@@ -349,6 +349,7 @@ const GENERIC = /^(?:main|run|cli|entry|start|launch)$/;
 /** Verbs in the names of scripts, and the commands for them. */
 const VERBS_IN_NAMES: readonly (readonly [name: RegExp, verb: string])[] = [
   [/(?:^|-)(?:pre)?train|fine-?tun|(?:^|-)(?:sft|dpo|grpo|ppo|clm|mlm)(?:-|$)/, 'train'],
+  [/(?:^|-)merge-?.*(?:lora|peft|adapter)/, 'merge-lora'],
   [/(?:^|-)(?:eval|perplexity|ppl)/, 'eval'],
   [/(?:^|-)bench/, 'bench'],
   [/(?:^|-)(?:awq|gptq|quant)/, 'quantize'],
@@ -425,7 +426,7 @@ const isModelFile = (word: string): boolean =>
 const IS_DATA = /\.(?:jsonl|txt|csv|parquet|npy|raw)$/i;
 
 /** A flag with the config of a script: `--job.config_file` in torchtitan. */
-const IS_CONFIG_FLAG = /^--(?:[\w-]+\.)?config(?:[-_]file)?(?:=|$)/;
+const IS_CONFIG_FLAG = /^--(?:[\w-]+\.)?(?:config|cfg|recipe)(?:[-_](?:file|path))?(?:=|$)/;
 
 /** Names of files, which have a folder or an ending; `fvcore.nn` is none. */
 const IS_PATH = /[/\\]|\.(?:ya?ml|json|toml|safetensors|gguf|ggml|pt|pth|bin|onnx|ckpt|index)$/i;

@@ -1,6 +1,6 @@
 /** Checks which flags of a line need each other, or exclude each other. */
 import { joined } from '../../base/text/words.js';
-import type { DeclaredFlag } from './flag-example.js';
+import { type DeclaredFlag, exampleOf, isPlaceholder } from './flag-example.js';
 import type { MeantLine } from './line-mistake.js';
 import { withoutFlag } from './meant-lines.js';
 import type { TypedLine } from './typed-line.js';
@@ -14,6 +14,7 @@ const alternativesOf = ({ relationships = [] }: DeclaredFlag): string[] =>
 export function checkRelations(typed: TypedLine): void {
   checkRequired(typed);
   refuseTypeOfTraining(typed);
+  refuseServing(typed);
   refuseLoneEpochs(typed);
   for (const flag of typed.flags) {
     const { name } = flag;
@@ -23,6 +24,7 @@ export function checkRelations(typed: TypedLine): void {
     if (needed !== undefined) {
       throw typed.mistake(`--${name} requires --${needed}`, [
         ...leftOutOfTool(typed, flag, at),
+        ...withoutPlaceholder(typed, flag, at, needed),
         typed.added(typed.command.flags[needed]),
       ]);
     }
@@ -55,6 +57,20 @@ export function checkRelations(typed: TypedLine): void {
   }
 }
 
+/** The line of another tool without a flag that requires one whose value cannot be an example. */
+function withoutPlaceholder(
+  typed: TypedLine,
+  flag: DeclaredFlag,
+  at: number,
+  needed: string,
+): MeantLine[] {
+  const declared = typed.command.flags[needed];
+  if (!typed.isOfTool || declared === undefined || !isPlaceholder(exampleOf(declared))) return [];
+  const written = `--${flag.name} ${givenValue(typed, flag.name)}`;
+  const line = typed.corrected(at, [], typed.lengthOf(flag, at));
+  return [{ ...line, leftOut: [`${written} requires --${needed}`] }];
+}
+
 /** The value of a flag of this command. */
 function givenValue(typed: TypedLine, name: string): string | undefined {
   const at = typed.given.get(name);
@@ -73,14 +89,36 @@ function refuseTypeOfTraining(typed: TypedLine): void {
   if (!isTrained || at === undefined || !Object.hasOwn(typed.command.flags, 'base-dtype')) return;
   const flag = typed.command.flags.dtype as DeclaredFlag;
   const length = typed.lengthOf(flag, at);
-  const isBase = purpose === 'lora' && !typed.given.has('base-dtype');
+  const isQuantized = !/16|32|half|float$|auto/i.test(dtype ?? '');
+  const isOfBase = purpose === 'lora' || (purpose === 'qlora' && isQuantized);
+  const isBase = isOfBase && !typed.given.has('base-dtype');
   const line = isBase
     ? typed.corrected(at, ['--base-dtype', dtype ?? ''], length)
     : {
         ...typed.corrected(at, [], length),
-        leftOut: [`--dtype ${dtype} is the type of the arithmetic`],
+        leftOut: [`--dtype ${dtype} is the type of the ${isQuantized ? 'weights' : 'arithmetic'}`],
       };
   throw typed.mistake(`--dtype is a setting of serving, and --for ${purpose} excludes it`, [line]);
+}
+
+/** Settings of serving that programs of trainings have for what they generate on the way. */
+const OF_SERVING: readonly string[] = [
+  ...['output-tokens', 'prompt-tokens', 'users', 'eager', 'chunked-prefill'],
+  ...['gpu-memory-utilization', 'cache-dtype'],
+];
+
+/** Refuses settings of serving of a model that another tool trains. */
+function refuseServing(typed: TypedLine): void {
+  const purpose = givenValue(typed, 'for');
+  if (!typed.isOfTool || purpose === undefined || purpose === 'serving') return;
+  const flag = typed.flags.find(({ name }) => OF_SERVING.includes(name) && typed.given.has(name));
+  const at = typed.given.get(flag?.name ?? '');
+  if (flag === undefined || at === undefined) return;
+  const length = typed.lengthOf(flag, at);
+  const written = typed.words.slice(at, at + length).join(' ');
+  throw typed.mistake(`--${flag.name} is a setting of serving, and --for ${purpose} excludes it`, [
+    { ...typed.corrected(at, [], length), leftOut: [`${written} is a setting of serving`] },
+  ]);
 }
 
 /**

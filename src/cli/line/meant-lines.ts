@@ -230,7 +230,7 @@ function valueLines(
   const value = acceptedValue(flag, own);
   if (value === undefined) return [];
   const lead = `did you mean --${name}?`;
-  if (name === 'draft') return draftLines(typed, value, given, length);
+  if (name === 'draft' && typed.isOfTool) return draftLines(typed, value, given, length);
   const cache = name === 'cache-dtype' ? givenFlag(typed, name, given.at) : undefined;
   if (cache !== undefined && cache.at < given.at && cache.value !== value) {
     const line = typed.corrected(given.at, [], length);
@@ -256,22 +256,25 @@ function valueLines(
 function draftLines(
   typed: TypedLine,
   value: string,
-  { at }: GivenFlag,
+  given: GivenFlag,
   length: number,
 ): MeantLine[] {
-  const line = {
-    ...typed.corrected(at, ['--draft', value], length),
+  const lineOf = (model: string): MeantLine => ({
+    ...typed.corrected(given.at, ['--draft', model], length),
     lead: 'did you mean --draft?',
-  };
-  const named = namesInPath(value).map(({ model, dtype }) => ({
-    ...typed.corrected(at, ['--draft', model], length),
     models: [model],
+  });
+  const named = namesInPath(value).map(({ model, dtype }) => ({
+    ...lineOf(model),
     leftOut: [
       missingText(value),
       ...(dtype === undefined ? [] : [`${dtype} of a draft has no counterpart here`]),
     ],
   }));
-  return [...named, line];
+  // A head of EAGLE or Medusa is no model of its own.
+  const isHead = /eagle|medusa|mtp|nextn/i.test(typed.words.join(' '));
+  const ofHub = isHubName(value) && !isHead ? [lineOf(`hf:${value}`)] : [];
+  return [...named, lineOf(value), ...ofHub, withoutFlag(typed, given, '<none>', length)];
 }
 
 /** Lines with the list of cards: its argument is a part of their names, and no model. */
@@ -285,6 +288,11 @@ function asList(typed: TypedLine, { at }: GivenFlag): MeantLine[] {
   // A name that is no card is not part of a list of cards.
   return [whole, { ...typed.lineOf(without), lead, leftOut, isShorter: true }];
 }
+
+/** The command that counts what another one leaves out. */
+const COUNTERPARTS: Readonly<Record<string, string>> = {
+  ...{ fit: 'train-plan', 'train-plan': 'fit', 'quick-test': 'fit' },
+};
 
 /** The line without a flag of another tool and its value, and the reason. */
 export function withoutFlag(
@@ -301,7 +309,7 @@ export function withoutFlag(
   const owner = typed.others.find(
     ({ id, flags }) =>
       id !== typed.command.id &&
-      [id, typed.command.id].every((each) => each === 'fit' || each === 'train-plan') &&
+      ownValue(COUNTERPARTS, typed.command.id) === id &&
       [{ name, isOfStep: false }, ...typed.meanings.flagMeanings(name, id)].some(
         (each) =>
           Object.hasOwn(flags, each.name) &&
@@ -400,8 +408,8 @@ function perStep(
   const gpus = Number(valueGiven(typed, 'gpus') ?? machine ?? 1);
   const shared = OF_A_REPLICA.map((each) => Number(valueGiven(typed, each) ?? 1));
   const share = (Number(own) * shared.reduce((all, each) => all * each, 1)) / gpus;
-  const batch = valueGiven(typed, 'batch');
-  const added = valueGiven(typed, name);
+  const batch = valueGiven(typed, 'batch', at);
+  const added = valueGiven(typed, name, at);
   // Without a number of steps that add up, the default of a plan multiplies the sequences.
   const alone = added === undefined ? [`--${name}`, '1'] : [];
   const count = share / Number(batch ?? added ?? 1);

@@ -36,7 +36,9 @@ export function namesInPath(text: string): readonly NameInPath[] {
   // A repository of the same organization has the model itself.
   const isOrganized = folder !== undefined && (parts.length > 2 || quantized !== undefined);
   const organized = isOrganized ? [`${folder}/${name}`] : [];
-  return [...organized, name].flatMap((model) => {
+  // A folder of text-generation-webui has the organization before the name: TheBloke_Llama-2-7B-GPTQ.
+  const [, own] = folder === undefined ? (/^[a-z][\w-]*?_(?=[a-z])(.+)$/i.exec(name) ?? []) : [];
+  return [...organized, name, ...(own === undefined ? [] : [own])].flatMap((model) => {
     // Unsloth's mixtures by layer have names of their own.
     const plain = model.replace(/-UD$/i, '');
     const names = plain === model ? [model] : [plain, plain.replace(/-MTP$/i, '')];
@@ -75,6 +77,9 @@ const nearType = (dtype: string): string =>
     bits === '2' || bits === '6' ? `q${bits}_k` : `q${bits}_k_${bits === '3' ? 'l' : 'm'}`,
   );
 
+/** Types of a training, and of models that have no other. */
+const OF_16_BITS = /^b?f16$/;
+
 /** The mistake of a line whose model is not there. */
 export function missingModel(
   word: string,
@@ -101,13 +106,17 @@ export function linesWithOther(words: readonly string[], at: number, takes: Take
   const word = words[at] ?? '';
   const named = namesInPath(word).flatMap(({ model, dtype }): LineOfModel[] => {
     // Without its type, the line would answer for other weights.
-    if (dtype !== undefined && takes.type === undefined) return [];
-    const near = dtype && nearType(dtype);
+    const isNeeded = dtype !== undefined && !(takes.type === undefined && OF_16_BITS.test(dtype));
+    if (isNeeded && takes.type === undefined) return [];
+    const near = isNeeded ? nearType(dtype) : undefined;
     return [
       {
         words: words.toSpliced(at, 1, model, ...(near ? [`--${takes.type}`, near] : [])),
         models: [model],
-        leftOut: [missingText(word), ...(near === dtype ? [] : [`${dtype} is counted as ${near}`])],
+        leftOut: [
+          missingText(word),
+          ...(near === undefined || near === dtype ? [] : [`${dtype} is counted as ${near}`]),
+        ],
       },
     ];
   });

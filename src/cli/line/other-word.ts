@@ -43,6 +43,5 @@ export async function refuseOtherWord(
   const others = linesWithOther(words, words.indexOf(word, length), { type, hub });
   const isHere = await Promise.all(others.map(({ models: [model] }) => isPresent(model)));
   const lines = others.filter((_, at) => isHere[at]);
-  const isPath = /[/\\]|\.(?:ya?ml|json|toml)$/.test(word) && !fs.existsSync(word);
-  if (lines.length > 0 || isPath) throw missingModel(word, lines, { hub });
+  throw missingModel(word, lines, { hub });
 }

@@ -34,10 +34,13 @@ export function quantizedName(text: string): QuantizedName | undefined {
   let name = text;
   const types = new Set<string>();
   let isGguf = false;
+  let ofLlama: string | undefined;
   for (;;) {
-    const [, before, llama] = OF_LLAMA_CPP.exec(name) ?? [];
-    if (before !== undefined && llama !== undefined) {
-      return { name: before, dtype: llama.toLowerCase() };
+    const [, before, type] = OF_LLAMA_CPP.exec(name) ?? [];
+    if (before !== undefined && type !== undefined) {
+      name = before;
+      ofLlama = type.toLowerCase();
+      continue;
     }
     const [, rest, last = ''] = LAST_PART.exec(name) ?? [];
     const part = PARTS.find(([each]) => each.test(last.toLowerCase()));
@@ -46,6 +49,7 @@ export function quantizedName(text: string): QuantizedName | undefined {
     if (part[1] !== undefined) types.add(part[1]);
     name = rest;
   }
+  if (ofLlama !== undefined) return { name, dtype: ofLlama };
   if (types.size === 0) return isGguf ? { name, dtype: undefined } : undefined;
   const isInt8 = types.has('int8');
   // The method says more than the number of its bits, unless these are not its usual ones.

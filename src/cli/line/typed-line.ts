@@ -17,6 +17,7 @@ export type Meanings = Pick<
   | 'flagAdvice'
   | 'flagMeanings'
   | 'hubReference'
+  | 'isPreset'
   | 'isSpelling'
   | 'keysNamed'
   | 'modelAdvice'

@@ -55,7 +55,8 @@ export function unknownFlag(typed: TypedLine, word: string, at: number): LineMis
   const isModel = typed.meanings
     .flagMeanings(name, typed.command.id)
     .some((meaning) => meaning.name === '<model>');
-  if (isModel && model !== undefined && typed.arguments.length === 0 && !fs.existsSync(model)) {
+  const isHere = (name: string) => fs.existsSync(name) || typed.meanings.isPreset(name);
+  if (isModel && model !== undefined && typed.arguments.length === 0 && !isHere(model)) {
     return missingModel(model, lines, { hub: true });
   }
   const owners = typed.others
@@ -151,6 +152,8 @@ function asSetting(typed: TypedLine, { at, name, value }: GivenFlag): MeantLine[
   // A word that is neither a value of a key nor an argument is the value of something else.
   const isOther = value === undefined && !isNext && !(next ?? '-').startsWith('-');
   if (isOther && typed.isLooseValue(at + 1)) return [];
+  // Several numbers are no value of one key.
+  if (isNext && /^[\d.]+$/.test(typed.words[at + 2] ?? '')) return [];
   const given = value ?? (isNext ? next : 'true');
   if (!SETTING.test(given)) return [];
   return typed.meanings.keysNamed(key.toLowerCase().replaceAll('-', '_')).map((each) => ({
@@ -177,6 +180,13 @@ const hasCounterpart = (typed: TypedLine, name: string): boolean =>
     .flagMeanings(name, typed.command.id)
     .some((each) => each.value === undefined && Object.hasOwn(typed.command.flags, each.name));
 
+/** Number of words of a flag that nothing here knows, with its value, or its numbers: `--cudagraph-capture-sizes 1 2 4`. */
+function looseLength(typed: TypedLine, { at, value }: GivenFlag): number {
+  if (value !== undefined || !typed.isLooseValue(at + 1)) return 1;
+  const numbers = typed.words.slice(at + 1).findIndex((word) => !/^[\d.]+$/.test(word));
+  return Math.max(2, numbers < 0 ? typed.words.length - at : numbers + 1);
+}
+
 /** The line of another tool without a flag that nothing here is a counterpart of. */
 function leftOut(typed: TypedLine, given: GivenFlag): MeantLine[] {
   const isKnown = (word: string) => {
@@ -199,8 +209,7 @@ function leftOut(typed: TypedLine, given: GivenFlag): MeantLine[] {
   // A GPU asks for another command.
   const isAsked = given.name === 'gpu' && !ABOUT_A_MODEL.includes(typed.command.id);
   if ((isOurs && !typed.isOfTool) || isOwn || isAsked) return [];
-  const length = given.value === undefined && typed.isLooseValue(given.at + 1) ? 2 : 1;
-  return [withoutFlag(typed, given, '<none>', length)];
+  return [withoutFlag(typed, given, '<none>', looseLength(typed, given))];
 }
 
 /** The same line for another command that answers about a model and has the flag. */

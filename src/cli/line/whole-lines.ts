@@ -11,7 +11,7 @@ const IN_4_BITS =
 
 /** Numbers of adapters in other tools. */
 export const OF_ADAPTERS =
-  /(?:^| )--lora[-_](?:r|rank|dim|alpha|dropout|target|target[-_]modules)(?= |=|$)/i;
+  /(?:^| )--(?:lora[-_](?:r|rank|dim|alpha|dropout|target|target[-_]modules)(?= |=|$)|r(?:ank)?[ =]\d+ (?:.* )?--alpha[ =]\d)/i;
 
 /** The line that the words mean together; undefined where each has a meaning of its own. */
 export const wholeLine = (typed: TypedLine, given: GivenFlag): MeantLine | undefined =>

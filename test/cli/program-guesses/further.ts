@@ -18,7 +18,7 @@ const LINES: readonly (readonly [line: string, right: Right])[] = [
   ['ollama rm llama3.2', says('no store')],
   [
     'ollama run hf.co/Qwen/Qwen3-8B-GGUF:Q4_K_M --gpu 4060',
-    says('Qwen/Qwen3-8B-GGUF', '--gpu 4060'),
+    is('fit Qwen/Qwen3-8B --dtype Q4_K_M --gpu 4060'),
   ],
   [
     'llama-server --hf-repo ggml-org/gemma-3-4b-it-GGUF --ctx-size 8192 --gpu 4060',

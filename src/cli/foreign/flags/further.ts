@@ -31,6 +31,15 @@ export const FURTHER_FLAGS: readonly FlagRow[] = [
   ['<none>', 'sglang.max-total-tokens=', ['sglang']],
   ['<none>', 'mlx.num-layers=', ['mlx']],
   ['<none>', 'mlx.trials=', ['mlx']],
+  ['', 'gguf-split.merge', ['llama.cpp']],
+  // Adapters of a server, in files.
+  ['<none>@fit', 'lora=~[/\\\\.],lora-scaled=', ['llama.cpp']],
+  // What a script calls the kind of its model, which has a name.
+  ['@train-plan|fit', 'model-family=,model-type=,model-arch=,model-class=', ['speech']],
+  ['<in>', 'base-model-name-or-path', ['peft']],
+  ['merge-lora', 'peft-model-path,peft-path,lora-model,lora-weights', ['peft']],
+  ['@convert-checkpoint', 'device=', ['peft']],
+  ['gpu-memory-utilization@fit', 'mem-fraction', ['sglang']],
   ['<none>', 'lms.gpu=', ['lmstudio']],
   // What the files have, and types of other engines.
   [
