@@ -26,6 +26,9 @@ import { recipeWords } from './launchers.js';
 import { LATE_COMMANDS, PROGRAM_FLAGS, PROGRAMS, programInFile } from './programs.js';
 import { foldedName } from './spellings.js';
 
+export { linesWithOther, missingModel, namesInPath, typeFlag } from '../line/names-in-path.js';
+export { refuseOtherPurpose } from '../line/other-purpose.js';
+export { fitOfPlan, OF_ADAPTERS, OF_LORA, wholeLine } from '../line/whole-lines.js';
 export { writtenFlag } from './programs.js';
 
 const NO_BENCHMARKS =

@@ -8,9 +8,7 @@ import { type DeclaredFlag, exampleOf, isPlaceholder } from './flag-example.js';
 import { FALSE, type GivenFlag, givenFlag, TRUE, valueGiven } from './given-flags.js';
 import type { MeantLine } from './line-mistake.js';
 import { missingFile, missingText } from './missing-file.js';
-import { linesWithOther, namesInPath, typeFlag } from './names-in-path.js';
 import { isPlainValue, MODEL_ARGUMENTS, type TypedLine } from './typed-line.js';
-import { OF_ADAPTERS, OF_LORA, wholeLine } from './whole-lines.js';
 
 /** A flag with a value: what it accepts. */
 export interface Option {
@@ -43,7 +41,7 @@ const MIXTURE = /^(--dtype=)?(q\d_k)_[sml]$/i;
 
 /** Lines with the meanings of a flag's name in other tools. The only one that keeps its value is a matter of spelling. */
 export function meantLines(typed: TypedLine, given: GivenFlag): MeantLine[] {
-  const whole = wholeLine(typed, given);
+  const whole = typed.meanings.wholeLine(typed, given);
   if (whole) return [whole];
   const meanings = typed.meanings
     .flagMeanings(nameOf(typed, given), typed.command.id)
@@ -57,9 +55,11 @@ export function meantLines(typed: TypedLine, given: GivenFlag): MeantLine[] {
   }
   // The type of weights that adapters leave as they are has a flag of its own, and is the type of the weights elsewhere.
   const line = typed.words.join(' ');
-  const isOfAdapters = [/(?:^| )--for[ =]lora(?= |$)/, OF_LORA, OF_ADAPTERS].some((each) =>
-    each.test(line),
-  );
+  const isOfAdapters = [
+    /(?:^| )--for[ =]lora(?= |$)/,
+    typed.meanings.OF_LORA,
+    typed.meanings.OF_ADAPTERS,
+  ].some((each) => each.test(line));
   const isFirst = ({ name }: FlagMeaning) => (name === 'base-dtype') === isOfAdapters;
   meanings.sort((a, b) => Number(isFirst(b)) - Number(isFirst(a)));
   const found = meanings.map((meaning) => ({ meaning, lines: linesOf(typed, meaning, given) }));
@@ -102,7 +102,7 @@ const isOfAdapters = (typed: TypedLine, { name, value }: FlagMeaning, given: Giv
   name === 'for' &&
   value === 'training' &&
   !/type$|full/i.test(given.name) &&
-  OF_LORA.test(typed.words.join(' '));
+  typed.meanings.OF_LORA.test(typed.words.join(' '));
 
 /** A flag of another tool in a line, with one of its meanings. */
 interface Reading {
@@ -137,6 +137,8 @@ function conditionalLines(reading: Reading, onlyFor: string | RegExp): MeantLine
   const [key = '', value] = found?.split(/=(.*)/s) ?? [];
   const isMeant = isKey ? foldedName(key) === foldedName(onlyFor) : onlyFor.test(found ?? '');
   if (!isMeant || (isKey && value?.includes(','))) return [];
+  // A config that is there is read, not its name.
+  if (name === 'zero' && found !== undefined && fs.existsSync(found)) return [];
   if (name === '' || name === '<none>') return [withoutFlag(typed, given, name, length)];
   if (isOfAdapters(typed, meaning, given)) return [withoutFlag(typed, given, '', length)];
   if (name.startsWith('<') && (value !== undefined || !isKey)) {
@@ -264,7 +266,7 @@ function draftLines(
     lead: 'did you mean --draft?',
     models: [model],
   });
-  const named = namesInPath(value).map(({ model, dtype }) => ({
+  const named = typed.meanings.namesInPath(value).map(({ model, dtype }) => ({
     ...lineOf(model),
     leftOut: [
       missingText(value),
@@ -340,12 +342,14 @@ function asHubModel(
   const [, repository, type] = /^([\w.-]+\/[\w.-]+)(?::(\w+))?$/.exec(value ?? '') ?? [];
   // Our own names of models, which a program of the hub would not find.
   if (repository === undefined) return asArgument(typed, 'model', value, at, length);
-  const flag = typeFlag(typed.command, typed.words);
+  const flag = typed.meanings.typeFlag(typed.command, typed.words);
   if (type !== undefined && flag === undefined) return [];
   const added = type === undefined ? [] : [`--${flag}`, type];
   // A repository of GGUF files often has no config: the model that it is named after has the sizes.
   return [
-    ...namesInPath(repository).map(({ model, dtype }) => ({ model, type: type ?? dtype })),
+    ...typed.meanings
+      .namesInPath(repository)
+      .map(({ model, dtype }) => ({ model, type: type ?? dtype })),
     undefined,
   ].flatMap((named) => {
     const [line] = asArgument(typed, 'model', named?.model ?? `hf:${repository}`, at, length);
@@ -442,9 +446,12 @@ function asArgument(
   const line = typed.lineOf(index === 0 ? [value, ...rest] : [...rest, value]);
   if (kind !== 'model') return [line];
   const place = line.words.indexOf(value, typed.name.split(' ').length);
-  const type = typeFlag(typed.command, typed.words);
+  const type = typed.meanings.typeFlag(typed.command, typed.words);
   // A repository whose sizes are not here is read from the hub.
-  return [{ ...line, models: [value] }, ...linesWithOther(line.words, place, { type, hub: true })];
+  return [
+    { ...line, models: [value] },
+    ...typed.meanings.linesWithOther(line.words, place, { type, hub: true }),
+  ];
 }
 
 /**

@@ -14,17 +14,26 @@ export type DeclaredCommand = Pick<
 /** The words of other tools, which are loaded for a line that needs them. */
 export type Meanings = Pick<
   typeof import('../foreign/meanings.js'),
+  | 'fitOfPlan'
   | 'flagAdvice'
   | 'flagMeanings'
   | 'hubReference'
   | 'isPreset'
   | 'isSpelling'
   | 'keysNamed'
+  | 'linesWithOther'
+  | 'missingModel'
   | 'modelAdvice'
   | 'modelWithWords'
+  | 'namesInPath'
+  | 'OF_ADAPTERS'
+  | 'OF_LORA'
   | 'otherNames'
   | 'pairsIn'
+  | 'refuseOtherPurpose'
+  | 'typeFlag'
   | 'valueAdvice'
+  | 'wholeLine'
   | 'writtenFlag'
 >;
 

@@ -10,9 +10,7 @@ import { exampleOf } from './flag-example.js';
 import { type GivenFlag, valueGiven } from './given-flags.js';
 import type { LineMistake, MeantLine } from './line-mistake.js';
 import { linesOf, meantLines, withoutFlag } from './meant-lines.js';
-import { missingModel } from './names-in-path.js';
 import { MODEL_ARGUMENTS, spaced, type TypedLine } from './typed-line.js';
-import { fitOfPlan } from './whole-lines.js';
 
 /** Commands that answer about one model, which a flag of one of them is for. */
 const ABOUT_A_MODEL: readonly string[] = ['profile', 'fit', 'train-plan'];
@@ -57,7 +55,7 @@ export function unknownFlag(typed: TypedLine, word: string, at: number): LineMis
     .some((meaning) => meaning.name === '<model>');
   const isHere = (name: string) => fs.existsSync(name) || typed.meanings.isPreset(name);
   if (isModel && model !== undefined && typed.arguments.length === 0 && !isHere(model)) {
-    return missingModel(model, lines, { hub: true });
+    return typed.meanings.missingModel(model, lines, { hub: true });
   }
   const owners = typed.others
     .filter(({ flags }) => Object.hasOwn(flags, name))
@@ -224,7 +222,7 @@ function ofOtherCommands(typed: TypedLine, name: string): MeantLine[] {
     .filter(({ id, flags }) => namesIn(id).some((each) => Object.hasOwn(flags, each)))
     .flatMap(({ id }) => {
       const isPlan = id === 'fit' && typed.command.id === 'train-plan';
-      const moved = isPlan ? fitOfPlan(typed) : [id, ...typed.words];
+      const moved = isPlan ? typed.meanings.fitOfPlan(typed) : [id, ...typed.words];
       // Its question is the memory of a training, unless its flags are those of serving.
       const isAsked = !isPlan || typed.words.some((word) => /^--for(?:=|$)/.test(word));
       const lines = isAsked

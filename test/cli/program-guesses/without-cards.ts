@@ -73,7 +73,7 @@ const TRAININGS: readonly Guess[] = [
   ],
   [
     'deepspeed --num_gpus 8 train.py --deepspeed ds_config.json',
-    says('write the stage of its zero_optimization as --zero 1, 2 or 3'),
+    says('there is no file "ds_config.json"'),
   ],
   ['python zero_to_fp32.py zero zero/model.bin', is('convert-checkpoint zero model.bin')],
   ['python eval_llm.py --load_from ./hf --max_new_tokens 4', is('generate ./hf --max-tokens 4 …')],
