@@ -27,8 +27,6 @@ import { LATE_COMMANDS, PROGRAM_FLAGS, PROGRAMS, programInFile } from './program
 import { foldedName } from './spellings.js';
 
 export { linesWithOther, missingModel, namesInPath, typeFlag } from '../line/names-in-path.js';
-export { refuseOtherPurpose } from '../line/other-purpose.js';
-export { fitOfPlan, OF_ADAPTERS, OF_LORA, wholeLine } from '../line/whole-lines.js';
 export { writtenFlag } from './programs.js';
 
 const NO_BENCHMARKS =

@@ -11,31 +11,44 @@ export type DeclaredCommand = Pick<
   'id' | 'args' | 'flags' | 'strict' | 'examples'
 >;
 
+/** A flag that the command does not know. */
+interface UnknownFlag {
+  readonly at: number;
+  readonly name: string;
+  readonly written: string;
+  readonly value: string | undefined;
+}
+
+/** What several words of a line of another tool mean together. */
+interface ToolLines {
+  readonly OF_ADAPTERS: RegExp;
+  readonly OF_LORA: RegExp;
+  readonly fitOfPlan: (typed: TypedLine) => readonly string[];
+  readonly refuseOtherPurpose: (typed: TypedLine) => void;
+  readonly wholeLine: (typed: TypedLine, given: UnknownFlag) => MeantLine | undefined;
+}
+
 /** The words of other tools, which are loaded for a line that needs them. */
-export type Meanings = Pick<
-  typeof import('../foreign/meanings.js'),
-  | 'fitOfPlan'
-  | 'flagAdvice'
-  | 'flagMeanings'
-  | 'hubReference'
-  | 'isPreset'
-  | 'isSpelling'
-  | 'keysNamed'
-  | 'linesWithOther'
-  | 'missingModel'
-  | 'modelAdvice'
-  | 'modelWithWords'
-  | 'namesInPath'
-  | 'OF_ADAPTERS'
-  | 'OF_LORA'
-  | 'otherNames'
-  | 'pairsIn'
-  | 'refuseOtherPurpose'
-  | 'typeFlag'
-  | 'valueAdvice'
-  | 'wholeLine'
-  | 'writtenFlag'
->;
+export type Meanings = ToolLines &
+  Pick<
+    typeof import('../foreign/meanings.js'),
+    | 'flagAdvice'
+    | 'flagMeanings'
+    | 'hubReference'
+    | 'isPreset'
+    | 'isSpelling'
+    | 'keysNamed'
+    | 'linesWithOther'
+    | 'missingModel'
+    | 'modelAdvice'
+    | 'modelWithWords'
+    | 'namesInPath'
+    | 'otherNames'
+    | 'pairsIn'
+    | 'typeFlag'
+    | 'valueAdvice'
+    | 'writtenFlag'
+  >;
 
 /** A line with a word that can be one of another tool, read without these words. */
 export class NeedsMeanings extends Error {}
