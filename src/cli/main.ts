@@ -17,7 +17,7 @@ import { spellAsFlags } from './flag-spelling.js';
 import type { HelpLength } from './help.js';
 import { readCommandLine } from './line/command-line.js';
 import { LineMistake, type MeantLine, pasteable, withoutParserText } from './line/line-mistake.js';
-import { NeedsMeanings } from './line/typed-line.js';
+import { type Meanings, NeedsMeanings } from './line/typed-line.js';
 import { renderOptions, writeInterruption, writeStdout } from './output.js';
 
 /** Must match `additionalHelpFlags` and `additionalVersionFlags` in package.json. */
@@ -313,13 +313,13 @@ async function readWords(words: string[], config: Config, isOfTool = false): Pro
   const name = words.slice(0, config.findCommand(words[0] ?? '') ? 1 : 2);
   const command = config.findCommand(name.join(':'));
   if (command === undefined) return words;
-  const read = (meanings?: typeof import('./foreign/meanings.js')) =>
+  const read = (meanings?: Meanings) =>
     readCommandLine(words.slice(name.length), command, config.commands, meanings, isOfTool);
   try {
     return [...name, ...read()];
   } catch (error) {
     if (!(error instanceof NeedsMeanings)) throw error;
-    return [...name, ...read(await import('./foreign/meanings.js'))];
+    return [...name, ...read(await import('./line/tool-meanings.js'))];
   }
 }
 

@@ -3,11 +3,11 @@ import { describe, expect, it } from 'vitest';
 import { type FlagRow, SOURCES } from '../../src/cli/foreign/flags/flag-row.js';
 import { OF_A_STORE, VERBS } from '../../src/cli/foreign/foreign-commands.js';
 import { FLAGS } from '../../src/cli/foreign/foreign-flags.js';
-import * as meanings from '../../src/cli/foreign/meanings.js';
 import { foldedName } from '../../src/cli/foreign/spellings.js';
 import { readCommandLine } from '../../src/cli/line/command-line.js';
 import { exampleOf } from '../../src/cli/line/flag-example.js';
 import { LineMistake, type MeantLine } from '../../src/cli/line/line-mistake.js';
+import * as meanings from '../../src/cli/line/tool-meanings.js';
 import type { DeclaredCommand } from '../../src/cli/line/typed-line.js';
 import { inPackage } from '../fixtures.js';
 

@@ -125,7 +125,7 @@ const LINES: readonly (readonly [tool: string, line: string, right: Right])[] = 
   [
     'vllm',
     'vllm bench throughput --model hf --input-len 32 --output-len 8 --load-format dummy --enforce-eager',
-    is('quick-test hf --only timing --context 32 --output-tokens 8'),
+    is('fit hf --prompt-tokens 32 --output-tokens 8 --eager --gpu h100-80gb'),
   ],
   ['vllm', 'vllm serve qwen3-0.6b --gpu l4 --cpu-offload-gb 4', is('fit qwen3-0.6b --gpu l4 …')],
   [
@@ -299,7 +299,7 @@ const LINES: readonly (readonly [tool: string, line: string, right: Right])[] = 
   [
     'accelerate',
     'accelerate estimate-memory llama-3.2-1b --dtypes float32 float16 int8',
-    is('fit llama-3.2-1b …'),
+    is('profile llama-3.2-1b --details'),
   ],
   ['accelerate', 'accelerate env', is('doctor')],
 

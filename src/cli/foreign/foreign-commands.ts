@@ -4,7 +4,8 @@ import type { Source } from './flags/flag-row.js';
 /**
  * Lines that a first word means, and the words. `$1` is an argument of theirs, `$2.gguf` one that has this ending,
  * `$1+.gguf` a file that is named after it, and `$model` the value of their --model. A line after `?adapter` is for words
- * with the folder of an adapter, and one after `?size` for a number of parameters.
+ * with the folder of an adapter, one after `?size` for a number of parameters, and one after `?full` for a training of all
+ * weights.
  */
 type VerbRow = readonly [lines: readonly string[], words: string, sources: readonly Source[]];
 
@@ -70,7 +71,7 @@ export const VERBS: readonly VerbRow[] = [
       'convert-checkpoint $1 --merge-lora $2',
       '?adapter convert-checkpoint',
     ],
-    'merge-lora,merge-adapter,export-lora,merge,merge-and-unload,fuse,llamafactory-cli export,merge-peft',
+    'merge-lora,merge-adapter,export-lora,merge,merge-and-unload,merge-peft-adapters,merge-adapters,fuse,llamafactory-cli export,merge-peft',
     ['llama.cpp', 'axolotl', 'llama-factory', 'mlx', 'peft', 'litgpt'],
   ],
   [
@@ -80,7 +81,7 @@ export const VERBS: readonly VerbRow[] = [
   ],
   [['fit --for qlora'], 'qlora,finetune-qlora,train-qlora,finetune qlora', ['speech']],
   [
-    ['fit --for lora', 'train-plan'],
+    ['?full train-plan', 'fit --for lora'],
     'lora,finetune-lora,train-lora,finetune lora',
     ['litgpt', 'mlx', 'torchtune', 'minimind', 'speech'],
   ],
@@ -127,18 +128,23 @@ export const VERBS: readonly VerbRow[] = [
     ],
   ],
   // The experts of all layers are on the processor: kvcache-ai/ktransformers archive, optimize_rules.
-  [['fit --cpu-experts all', 'fit'], 'local-chat,ktransformers', ['ktransformers']],
+  [
+    ['fit --cpu-experts all', 'fit'],
+    'local-chat,ktransformers,ktransformers server',
+    ['ktransformers'],
+  ],
   [['fit --list-gpus'], 'gpu,gpus,list-gpus,hardware', ['speech']],
   [['quick-test'], 'test,smoke-test,sanity-check', ['speech']],
   [
     ['quick-test --only timing', 'fit'],
-    'bench,llamafile-bench,benchmark,bench latency,bench throughput,bench-one-batch,batched-bench',
+    'bench,llamafile-bench,benchmark,bench latency,bench throughput,bench-one-batch,batched-bench,bench-one-batch-server,' +
+      'bench-offline-throughput,benchmark-throughput,benchmark-latency',
     ['llama.cpp', 'vllm', 'sglang', 'mlx'],
   ],
   [['validate'], 'check,lint,validate-config', ['speech']],
   [['compare'], 'diff,vs,distill', ['speech']],
   [['plan'], 'search,design,optimize', ['speech']],
-  [['fit --for lora', 'train-plan'], 'unsloth-cli', ['unsloth']],
+  [['fit --for lora'], 'unsloth-cli', ['unsloth']],
   [['init $1 --save $2'], 'tune cp', ['torchtune']],
   [['init $1 --save -'], 'tune cat', ['torchtune']],
   [['?size plan --max-params $1', 'init'], 'new,create', ['ollama', 'speech']],
@@ -205,6 +211,14 @@ export const WITHOUT_COMMAND: readonly (readonly [words: string, advice: string]
     'minimind shows no single texts as tokens: it counts those of a file, as in minimind data FILE --tokenizer tokenizer.json',
   ],
   [
+    'helm,kubectl,oc,kustomize,docker-compose,docker compose,nomad',
+    'minimind reads no manifests and charts: write the command of the container after minimind, as in minimind vllm serve MODEL',
+  ],
+  [
+    'sbatch,qsub,bsub',
+    'minimind reads no scripts of a scheduler: write the line that the script starts after minimind, as in minimind torchrun --nproc_per_node 8 train.py',
+  ],
+  [
     'prune,shrink,slim',
     'no command removes weights of a trained model; plan shows smaller shapes, and compare-srte the layouts of an SRTE',
   ],
@@ -216,6 +230,7 @@ export const WITHOUT_COMMAND: readonly (readonly [words: string, advice: string]
 
 /** Commands that run benchmarks, which have no counterpart here: lists of tasks. */
 export const BENCHMARKS: ReadonlySet<string> = new Set([
+  ...['lmms-eval', 'opencompass', 'evalscope', 'vlmeval', 'mteb', 'evalplus', 'alpaca-eval'],
   ...['lighteval', 'trtllm-eval', 'swift eval', 'mlx-lm evaluate', 'lm-eval ls'],
 ]);
 export const OF_A_STORE: ReadonlySet<string> = new Set([

@@ -2,6 +2,7 @@
 
 import fs from 'node:fs';
 import path from 'node:path';
+import { isFolder } from '../../base/files/file-system.js';
 import { ownValue } from '../../base/values.js';
 import { PROGRAMS, programInFile, type Runner, runnerNamed, wordsOfImage } from './programs.js';
 import { foldedName } from './spellings.js';
@@ -131,12 +132,28 @@ function lineFrom(rest: readonly string[], hasPrefix: boolean): StartedLine | un
   if (runnerNamed(first)?.starts === 'python') return fromPython(rest.slice(1));
   if (isScript(first) || isOfShell(first))
     return { words: [stemOf(first), ...rest.slice(1)], script: first };
+  // Programs by their paths: `/usr/bin/python3`, `.venv/bin/torchrun`, `~/.local/bin/vllm`.
+  const named = programOfPath(first);
+  if (named !== undefined) {
+    const own = [named, ...rest.slice(1)];
+    return startedLine(own) ?? { words: own };
+  }
   // The scripts of a program, after its name.
   if (PROGRAMS.has(first.toLowerCase()) && isScript(rest[1] ?? ''))
     return fromPython(rest.slice(1));
   const program = /[/\\.-]/.test(first) ? programInFile(first) : undefined;
   if (program !== undefined && program !== first) return { words: [program, ...rest.slice(1)] };
   return hasPrefix ? { words: rest } : undefined;
+}
+
+/** The program that a path ends with; undefined for other paths, and for names that models have, too. */
+function programOfPath(text: string): string | undefined {
+  const parts = text.replaceAll('\\', '/').split('/');
+  const base = (parts.at(-1) ?? '').replace(/\.exe$/i, '');
+  if (parts.length < 2 || isFolder(text)) return undefined;
+  const isOfBin = parts.at(-2) === 'bin' || fs.existsSync(text);
+  const isKnown = runnerNamed(base) !== undefined || (isOfBin && PROGRAMS.has(base.toLowerCase()));
+  return isKnown ? base : undefined;
 }
 
 /** Whether a line starts the processes of a script: `accelerate launch`. */
@@ -264,7 +281,11 @@ function fromPython(words: readonly string[]): StartedLine | undefined {
 
 /** A module of Python as a command: `vllm.entrypoints.openai.api_server` is `api-server`. */
 function moduleWords(module: string): string[] {
-  const parts = module.toLowerCase().replaceAll('_', '-').split('.');
+  const parts = module
+    .toLowerCase()
+    .replaceAll('_', '-')
+    .replace(/\.(?:__main__|main)$/, '')
+    .split('.');
   const [program = ''] = parts;
   const last = parts.at(-1) ?? '';
   return PROGRAMS.has(program) && parts.length === 2 ? [program, last] : [last];
@@ -289,8 +310,8 @@ function fromLauncher(launcher: string, words: readonly string[]): StartedLine |
     if (!word.startsWith('-')) {
       if (launcher === 'tune')
         return withFlags(
-          { words: [recipeCommand(word)] },
-          words.slice(at + 1).map(withRecipeModel),
+          { words: [recipeCommand(word)], leftOut: leftOutRecipe(word) },
+          words.slice(at + 1).flatMap((each) => recipeWords('tune', each)),
         );
       if (!isScript(word)) return undefined;
       return withFlags({ words: [stemOf(word)], script: word }, words.slice(at + 1));
@@ -324,7 +345,7 @@ function fromLauncher(launcher: string, words: readonly string[]): StartedLine |
     if (gpus === 0 && machines > 1) leftOut.push(`${machines} machines without a number of GPUs`);
     const counted = gpus > 1 ? ['--gpus', String(gpus)] : [];
     const words = [...line.words, ...withoutDashes(rest), ...counted, ...flags];
-    return { ...line, words, leftOut, isLaunched: true };
+    return { ...line, words, leftOut: [...(line.leftOut ?? []), ...leftOut], isLaunched: true };
   }
 }
 
@@ -332,8 +353,32 @@ function fromLauncher(launcher: string, words: readonly string[]): StartedLine |
 const recipeCommand = (recipe: string): string =>
   ownValue(RECIPES, recipe) ?? (/^(?:qat_)?lora_/.test(recipe) ? 'finetune-lora' : 'train');
 
+/** What a recipe of torchtune does that no line here says: reinforcement learning, and weights that learn to be quantized. */
+function leftOutRecipe(recipe: string): string[] {
+  const isRead = Object.hasOwn(RECIPES, recipe) || /^(?:full|lora)_finetune_/.test(recipe);
+  return isRead
+    ? []
+    : [`${recipe} is read as ${/lora/.test(recipe) ? 'adapters' : 'a training of all weights'}`];
+}
+
+/**
+ * A config of XTuner as the name of its model, and adapters: InternLM/xtuner xtuner/configs, as in
+ * `internlm2_chat_7b_qlora_oasst1_e3`.
+ */
+const XTUNER_CONFIG =
+  /^(?:.*[/\\])?([a-z][a-z0-9_]*?_\d+(?:_\d+)?b(?:_chat|_instruct)?)_(qlora|lora|full)_\w+?(?:\.py)?$/i;
+
+/** The words of a program's config by the model that it is named after. */
+export function recipeWords(program: string, word: string): string[] {
+  if (program === 'tune') return [withRecipeModel(word)];
+  const [, model, kind] = (program === 'xtuner' ? XTUNER_CONFIG.exec(word) : null) ?? [];
+  if (model === undefined || kind === undefined || fs.existsSync(word)) return [word];
+  const name = model.replace(/(?<=\d)_(?=\d+_)/g, '.').replaceAll('_', '-');
+  return [name, ...(kind === 'full' ? [] : [`--finetuning-type=${kind}`])];
+}
+
 /** A config of a recipe as the name of its model: `llama3_1/8B_lora_single_device` is `llama3.1-8B`. */
-export const withRecipeModel = (word: string): string => {
+const withRecipeModel = (word: string): string => {
   const [, series, size] = /^([a-z]+\d?(?:_\d+)?)\/(\d+(?:\.\d+)?B|mini)_\w+$/i.exec(word) ?? [];
   return series === undefined || fs.existsSync(word) ? word : `${series.replace('_', '.')}-${size}`;
 };

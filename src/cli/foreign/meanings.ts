@@ -3,8 +3,10 @@
 import path from 'node:path';
 import { isFolder } from '../../base/files/file-system.js';
 import { downloadLine } from '../../base/text/hub-names.js';
+import { shellWord } from '../../base/text/shell-words.js';
 import { ownValue } from '../../base/values.js';
 import { misspelled } from '../../config/nearest.js';
+import { modelsIn, presetsNamed } from '../../input/model-input/locate.js';
 import {
   hubRepository,
   modelChoice,
@@ -20,10 +22,11 @@ import {
   WITHOUT_COMMAND,
 } from './foreign-commands.js';
 import { FLAGS } from './foreign-flags.js';
-import { withRecipeModel } from './launchers.js';
+import { recipeWords } from './launchers.js';
 import { LATE_COMMANDS, PROGRAM_FLAGS, PROGRAMS, programInFile } from './programs.js';
 import { foldedName } from './spellings.js';
 
+export { linesWithOther, missingModel, namesInPath, typeFlag } from '../line/names-in-path.js';
 export { writtenFlag } from './programs.js';
 
 const NO_BENCHMARKS =
@@ -137,13 +140,38 @@ export function commandAdvice(word: string, rest: readonly string[]): string | u
 /** The advice for a line whose command has no counterpart: its first words, with or without the name of a program. */
 function adviceWithout(word: string, rest: readonly string[]): string | undefined {
   if (isBenchmark(word, rest)) return NO_BENCHMARKS;
+  const other = isProgram([word, ...rest]) ? undefined : tokenizerAdvice(word, rest);
+  if (other !== undefined) return other;
+  const server = serverAdvice(word, rest);
+  if (server !== undefined) return server;
   const all = [word, ...rest].map(verbOf);
   const [own = '', next = ''] = isProgram([word, ...rest]) ? all.slice(1) : all;
   return ADVICE_WITHOUT.get(`${own} ${next}`) ?? ADVICE_WITHOUT.get(own);
 }
 
+/** Advice for a tokenizer in a file with weights: `llama-tokenize -m model.gguf -f text.txt`. */
+function tokenizerAdvice(word: string, rest: readonly string[]): string | undefined {
+  const isOfModel = /\.gguf$/i.test(flagIn(rest, MODEL_FLAG)?.value ?? '');
+  if (verbOf(word) !== 'tokenize' || !isOfModel) return undefined;
+  const file = flagIn(rest, /^(?:-f|--file)$/)?.value;
+  return file === undefined
+    ? ADVICE_WITHOUT.get('encode')
+    : `minimind reads no tokenizer of a GGUF file: write it as in minimind data ${shellWord(file)} --tokenizer tokenizer.json`;
+}
+
+/** Advice for a server that gets its models later: `ollama serve`. */
+function serverAdvice(word: string, rest: readonly string[]): string | undefined {
+  const [command = '', ...flags] = rest;
+  if (verbOf(word) !== 'ollama' || !/^(?:serve|start)$/.test(command)) return undefined;
+  // The model of this folder, and all models that a card can serve, have lines.
+  const hasLine = modelsIn('.').length === 1 || flags.some((word) => /^--gpu(?:=|$)/.test(word));
+  if (flags[0]?.startsWith('-') === false || hasLine) return undefined;
+  const line = ['minimind', 'fit', 'MODEL', ...flags].map(shellWord).join(' ');
+  return `minimind starts no server: write the model that it runs as in ${line}`;
+}
+
 /** Whether a line runs benchmarks: `lighteval accelerate`, `swift eval`. With a text, it measures perplexity. */
-function isBenchmark(word: string, rest: readonly string[]): boolean {
+export function isBenchmark(word: string, rest: readonly string[]): boolean {
   const verbs = [verbOf(word), `${verbOf(word)} ${verbOf(rest[0] ?? '')}`];
   const hasTasks = verbOf(word) === 'lm-eval' && flagIn(rest, /^--tasks$/) !== undefined;
   const isOfTexts = rest.some((each) => /^--(?:text|ids)(?:=|$)/.test(each));
@@ -160,6 +188,9 @@ function flagIn(
   const value = at < 0 ? undefined : (inline ?? words[at + 1]);
   return value === undefined ? undefined : { at, length: inline === undefined ? 2 : 1, value };
 }
+
+/** Whether a name is that of a preset. */
+export const isPreset = (name: string): boolean => presetsNamed(name).length === 1;
 
 /** A published model that is not here, as a reference to the hub. */
 export function hubReference(name: string): string | undefined {
@@ -363,6 +394,8 @@ const MODEL_FLAG = /^(?:-m|--model)$/;
 const CONDITIONS: Readonly<Record<string, (words: readonly string[]) => boolean>> = {
   adapter: (words) =>
     flagIn(words, /^--(?:lora|peft|adapters?)(?:[-_](?!r$|rank|alpha)|$)/i) !== undefined,
+  full: (words) =>
+    flagIn(words, /^--(?:fine[-_]?tune|finetuning|train|tuner)[-_]type$/)?.value === 'full',
   size: ([first = '']) => /^\d[\d.,_]*[kmbt]$/i.test(first),
 };
 
@@ -443,7 +476,7 @@ export function verbLines(word: string, verb: VerbWords): string[][] {
   // Programs have `--` before the flags of a launcher.
   const own = (isOfProgram ? verb.words.slice(1).filter((each) => each !== '--') : verb.words)
     .flatMap(hubWords)
-    .map((each) => (first === 'tune' ? withRecipeModel(each) : each));
+    .flatMap((each) => recipeWords(first, each));
   const rest = withProgramFlags(first, own, verb);
   if (!isOfProgram && isVerb(`${word} ${next}`)) {
     return filledLines(`${first} ${verbOf(next)}`, { ...rest, words: rest.words.slice(1) });
@@ -470,7 +503,7 @@ function hubWords(written: string): string[] {
     /^(?:hf\.co|huggingface\.co)\/([\w.-]+\/[\w.-]+):(\w+)$/.exec(word) ?? [];
   return repository === undefined || type === undefined
     ? [word]
-    : [`hf:${repository}`, '--dtype', type];
+    : [`--hf-repo=${repository}:${type}`];
 }
 
 /** The words of a program with its own flags by the names of the table. */

@@ -77,7 +77,7 @@ export const PROGRAMS: ReadonlySet<string> = new Set([
   ...['llama', 'lmdeploy', 'genai-perf', 'transformers', 'transformers-cli', 'swift', 'megatron'],
   ...['mistralrs-server', 'text-generation-server', 'kt', 'gpustack', 'openllm', 'ramalama'],
   ...['local-ai', 'docker-model', 'mlc-llm', 'xinference', 'autotrain', 'exllamav3', 'gptqmodel'],
-  ...['safetensors-cli'],
+  ...['safetensors-cli', 'ktransformers', 'xtuner'],
   ...['mistralrs', 'aphrodite', 'exo', 'jan', 'cortex', 'trtllm-bench', 'lighteval', 'unsloth'],
 ]);
 
@@ -140,13 +140,17 @@ export const PROGRAM_FLAGS: Readonly<Record<string, Readonly<Record<string, Prog
     '-b': { name: '--batch' },
     // A training and not a test of it.
     '--train': { name: '--mlx.train' },
+    // The runs of mlx_lm/benchmark.py.
+    '-n': { name: '--mlx.trials', when: '-g' },
     // ml-explore/mlx-lm mlx_lm/generate.py.
     '-m': { name: '--max-tokens', only: /^\d+$/ },
   },
   // llama-bench: its repetitions, which are a rank elsewhere.
   bench: { '-r': { name: '--llama-bench.repeat' } },
+  // What it does with the parts of a file, and no choice of a reduction.
+  'gguf-split': { '--merge': { name: '--gguf-split.merge' } },
   // The share of a model on the GPU.
-  lms: { '--gpu': { name: '--gpu-offload', only: /^(?:max|auto|off|[01](?:\.\d+)?)$/ } },
+  lms: { '--gpu': { name: '--lms.gpu', only: /^(?:max|auto|off|[01](?:\.\d+)?)$/ } },
   // Kinds of models: lm_eval/models.
   'lm-eval': { '--model': { name: '--lm-eval.model', when: '--model_args' } },
   // Names of classes, in capitals.
@@ -179,6 +183,6 @@ export const PROGRAM_FLAGS: Readonly<Record<string, Readonly<Record<string, Prog
 /** A flag as the user wrote it, for one of `PROGRAM_FLAGS`: `--mlx.num-layers` is `--num-layers`. */
 export const writtenFlag = (word: string): string =>
   word.replace(
-    /^--(?:accelerate|exllama|litgpt|llama-bench|mlx|trtllm|lm-eval|sglang|swift|vllm)\./,
+    /^--(?:accelerate|exllama|gguf-split|litgpt|llama-bench|lms|mlx|trtllm|lm-eval|sglang|swift|vllm)\./,
     '--',
   );

@@ -9,10 +9,12 @@ import { quote } from '../../config/quote.js';
 import { isHardwareName } from '../flags/hardware-flags.js';
 import { KINDS } from '../line/extra-words.js';
 import { LineMistake, type MeantLine } from '../line/line-mistake.js';
+import { missingFile } from '../line/missing-file.js';
 import { type StartedLine, startedLine } from './launchers.js';
 import {
   commandAdvice,
   flagMeanings,
+  isBenchmark,
   isHelp,
   isProgram,
   isVerb,
@@ -95,14 +97,9 @@ function verbMistake(
     lead: `did you mean ${commandIn(meant, config)}?`,
   }));
   return new LineMistake(`expected a command, found ${quote(text)}`, lines, {
-    otherwise: advice ?? missingFile(words) ?? 'minimind --help lists the commands',
+    otherwise:
+      advice ?? missingFile(words.filter(isModelFile)) ?? 'minimind --help lists the commands',
   });
-}
-
-/** Advice for a model in a file that is not there, of which no line can be checked. */
-function missingFile(words: readonly string[]): string | undefined {
-  const missing = words.find((word) => IS_MODEL_FILE.test(word) && !fs.existsSync(word));
-  return missing === undefined ? undefined : `there is no file ${quote(missing)}`;
 }
 
 /** Lines for a typing mistake, a model, flags, a size or a card in the place of a command. */
@@ -238,7 +235,10 @@ async function scriptStart(started: StartedScript, config: Config): Promise<User
   const [command = '', ...written] = started.words;
   const rest = withoutSubcommand(written, started).map(modelOfConfig);
   const isCommand = config.findCommand(command) !== undefined;
-  const values = rest.map((word) => word.replace(/^(?:--|\+{0,2}(?=[a-z]))[\w.-]+=/i, ''));
+  // The config of a launcher names no model.
+  const values = rest
+    .filter((_, at) => rest[at - 1] !== '--accelerate.config_file')
+    .map((word) => word.replace(/^(?:--|\+{0,2}(?=[a-z]))[\w.-]+=/i, ''));
   const isNamed = await Promise.all(
     values.map(async (word) => !IS_DATA.test(word) && isPresent(word)),
   );
@@ -248,15 +248,17 @@ async function scriptStart(started: StartedScript, config: Config): Promise<User
   const named = GENERIC.test(command) && inPath.length > 0 ? inPath : verbLines(command, verb);
   const verbs = named.length > 0 || isCommand ? named : inPath;
   const advice = commandAdvice(command, rest);
-  if (advice !== undefined && verbs.length === 0) return usageError(message, advice);
+  const isRefused = verbs.length === 0 || isBenchmark(command, rest);
+  if (advice !== undefined && isRefused) return usageError(message, advice);
   const isModel = isNamed.includes(true) || values.some(isHubName) || rest.some(isModelFlag);
   if (!isModel) {
     const verb = verbs[0]?.[0] ?? (isCommand ? command : undefined);
-    const missing = missingFile(rest.slice(0, 1));
+    const missing = missingFile(rest.slice(0, 1).filter(isModelFile));
     if (missing !== undefined && verb !== undefined) return usageError(message, missing);
     const at = rest.findIndex((word) => IS_CONFIG_FLAG.test(word));
     const inline = /=(.*)$/s.exec(rest[at] ?? '')?.[1];
-    const config = at < 0 ? undefined : missingFile([inline ?? rest[at + 1] ?? '']);
+    const config =
+      at < 0 ? undefined : missingFile([inline ?? rest[at + 1] ?? ''].filter(isModelFile));
     if (config !== undefined) return usageError(message, config);
     const sized = verb === 'train-plan' ? (sizedModel(rest) ?? nanoModel(rest)) : undefined;
     if (sized !== undefined) {
@@ -347,6 +349,7 @@ const GENERIC = /^(?:main|run|cli|entry|start|launch)$/;
 /** Verbs in the names of scripts, and the commands for them. */
 const VERBS_IN_NAMES: readonly (readonly [name: RegExp, verb: string])[] = [
   [/(?:^|-)(?:pre)?train|fine-?tun|(?:^|-)(?:sft|dpo|grpo|ppo|clm|mlm)(?:-|$)/, 'train'],
+  [/(?:^|-)merge-?.*(?:lora|peft|adapter)/, 'merge-lora'],
   [/(?:^|-)(?:eval|perplexity|ppl)/, 'eval'],
   [/(?:^|-)bench/, 'bench'],
   [/(?:^|-)(?:awq|gptq|quant)/, 'quantize'],
@@ -415,14 +418,15 @@ async function commandOf(model: string): Promise<string> {
   return hasConfig ? 'profile' : 'inspect';
 }
 
-/** Names of files with a model or a training. */
-const IS_MODEL_FILE = /\.(?:ya?ml|json|toml|safetensors|gguf|pt|pth)$/i;
+/** Whether a word is the name of a file with a model or a training. */
+const isModelFile = (word: string): boolean =>
+  /\.(?:ya?ml|json|toml|safetensors|gguf|pt|pth)$/i.test(word);
 
 /** Names of files with data; no model has such a name. */
 const IS_DATA = /\.(?:jsonl|txt|csv|parquet|npy|raw)$/i;
 
 /** A flag with the config of a script: `--job.config_file` in torchtitan. */
-const IS_CONFIG_FLAG = /^--(?:[\w-]+\.)?config(?:[-_]file)?(?:=|$)/;
+const IS_CONFIG_FLAG = /^--(?:[\w-]+\.)?(?:config|cfg|recipe)(?:[-_](?:file|path))?(?:=|$)/;
 
 /** Names of files, which have a folder or an ending; `fvcore.nn` is none. */
 const IS_PATH = /[/\\]|\.(?:ya?ml|json|toml|safetensors|gguf|ggml|pt|pth|bin|onnx|ckpt|index)$/i;

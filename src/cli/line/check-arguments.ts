@@ -16,6 +16,7 @@ import {
   withWholeCard,
 } from './extra-words.js';
 import { type MeantLine, pasteable } from './line-mistake.js';
+import { missingFile } from './missing-file.js';
 import { MODEL_ARGUMENTS, type TypedLine } from './typed-line.js';
 
 /** Endings of artifacts: configs, graphs and tensors. */
@@ -73,9 +74,15 @@ export function checkArguments(typed: TypedLine): void {
           // A line without it would answer another question.
           ...(isSaying(extra.word) ? [] : [{ ...typed.corrected(extra.at, []), isShorter: true }]),
         ],
-    memory ?? missingFile(typed) ?? modelAdvice(typed) ?? typed.example,
+    memory ?? missingModelFile(typed) ?? modelAdvice(typed) ?? typed.example,
   );
 }
+
+/** Advice for a model that is not there, of which no line can be checked. */
+const missingModelFile = (typed: TypedLine): string | undefined =>
+  MODEL_ARGUMENTS.has(typed.firstArgument)
+    ? missingFile(typed.arguments.slice(0, 1).map(({ word }) => word))
+    : undefined;
 
 /** Advice for a name in several words that several models have. */
 function modelAdvice(typed: TypedLine): string | undefined {
@@ -94,13 +101,6 @@ function asKeyOfSwitch(typed: TypedLine, { word, at }: PlacedWord): MeantLine[] 
     lead: 'a key of the config is set with --set:',
     isElsewhere: true,
   }));
-}
-
-/** Advice for a model that is not there, of which no line can be checked. */
-function missingFile(typed: TypedLine): string | undefined {
-  const word = typed.arguments[0]?.word ?? '';
-  const isFile = MODEL_ARGUMENTS.has(typed.firstArgument) && /[/\\]|\.[a-z]+$/i.test(word);
-  return isFile && !fs.existsSync(word) ? `there is no file ${quote(word)}` : undefined;
 }
 
 /** One word of a language, which is not the value of a switch. */

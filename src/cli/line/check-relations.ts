@@ -1,6 +1,6 @@
 /** Checks which flags of a line need each other, or exclude each other. */
 import { joined } from '../../base/text/words.js';
-import type { DeclaredFlag } from './flag-example.js';
+import { type DeclaredFlag, exampleOf, isPlaceholder } from './flag-example.js';
 import type { MeantLine } from './line-mistake.js';
 import { withoutFlag } from './meant-lines.js';
 import type { TypedLine } from './typed-line.js';
@@ -13,6 +13,7 @@ const alternativesOf = ({ relationships = [] }: DeclaredFlag): string[] =>
 
 export function checkRelations(typed: TypedLine): void {
   checkRequired(typed);
+  if (typed.isOfTool) typed.meanings.refuseOtherPurpose(typed);
   for (const flag of typed.flags) {
     const { name } = flag;
     const at = typed.given.get(name);
@@ -21,6 +22,7 @@ export function checkRelations(typed: TypedLine): void {
     if (needed !== undefined) {
       throw typed.mistake(`--${name} requires --${needed}`, [
         ...leftOutOfTool(typed, flag, at),
+        ...withoutPlaceholder(typed, flag, at, needed),
         typed.added(typed.command.flags[needed]),
       ]);
     }
@@ -51,6 +53,21 @@ export function checkRelations(typed: TypedLine): void {
       );
     }
   }
+}
+
+/** The line of another tool without a flag that requires one whose value cannot be an example. */
+function withoutPlaceholder(
+  typed: TypedLine,
+  flag: DeclaredFlag,
+  at: number,
+  needed: string,
+): MeantLine[] {
+  const declared = typed.command.flags[needed];
+  if (!typed.isOfTool || declared === undefined || !isPlaceholder(exampleOf(declared))) return [];
+  const length = typed.lengthOf(flag, at);
+  const written = typed.words.slice(at, at + length).join(' ');
+  const line = typed.corrected(at, [], length);
+  return [{ ...line, leftOut: [`${written} requires --${needed}`] }];
 }
 
 /** The line of another tool without a flag that it has in another sense, which changes no answer here: `--threads`. */

@@ -148,9 +148,24 @@ export function asFurtherValue(typed: TypedLine, { word, at }: PlacedWord): Mean
     return [...whole, typed.lineOf(typed.words.toSpliced(at - 1, 2, `${value},${word}`))];
   }
   const isType = helpValue === 'TYPE' && parseDtype(word) !== undefined;
-  return isType
-    ? [{ ...typed.corrected(at, []), leftOut: [`${word}: --${name} takes one type at a time`] }]
-    : whole;
+  if (!isType) return whole;
+  const one = {
+    ...typed.corrected(at, []),
+    leftOut: [`${word}: --${name} takes one type at a time`],
+  };
+  return typed.isOfTool && typed.command.id === 'fit' ? [withAllTypes(typed, at), one] : [one];
+}
+
+/** The line that shows a model in all types, for a list of them that begins before a word. */
+function withAllTypes(typed: TypedLine, at: number): MeantLine {
+  const after = typed.words.slice(at).findIndex((word) => parseDtype(word) === undefined);
+  const end = after < 0 ? typed.words.length : at + after;
+  const types = typed.words.slice(at - 1, end);
+  return {
+    words: ['profile', ...typed.words.toSpliced(at - 2, types.length + 1), '--details'],
+    isOfTool: true,
+    leftOut: [`minimind profile shows ${types.join(' and ')}`],
+  };
 }
 
 /** Lines in which a word beyond the arguments is the value of the flag that it was meant for. */

@@ -16,8 +16,8 @@ export const TRUE = /^(?:true|yes|on|1)$/i;
 export const FALSE = /^(?:false|no|off|0)$/i;
 
 /** The value of a flag in the line, by any name that means this flag in the command. */
-export const valueGiven = (typed: TypedLine, flag: string): string | undefined =>
-  givenFlag(typed, flag)?.value;
+export const valueGiven = (typed: TypedLine, flag: string, except?: number): string | undefined =>
+  givenFlag(typed, flag, except)?.value;
 
 interface PlacedFlag {
   readonly at: number;

@@ -7,9 +7,8 @@ import { foldedName, nearestValue } from '../foreign/spellings.js';
 import { type DeclaredFlag, exampleOf, isPlaceholder } from './flag-example.js';
 import { FALSE, type GivenFlag, givenFlag, TRUE, valueGiven } from './given-flags.js';
 import type { MeantLine } from './line-mistake.js';
-import { linesWithOther } from './names-in-path.js';
-import { MODEL_ARGUMENTS, type TypedLine } from './typed-line.js';
-import { OF_ADAPTERS, OF_LORA, wholeLine } from './whole-lines.js';
+import { missingFile, missingText } from './missing-file.js';
+import { isPlainValue, MODEL_ARGUMENTS, type TypedLine } from './typed-line.js';
 
 /** A flag with a value: what it accepts. */
 export interface Option {
@@ -42,7 +41,7 @@ const MIXTURE = /^(--dtype=)?(q\d_k)_[sml]$/i;
 
 /** Lines with the meanings of a flag's name in other tools. The only one that keeps its value is a matter of spelling. */
 export function meantLines(typed: TypedLine, given: GivenFlag): MeantLine[] {
-  const whole = wholeLine(typed, given);
+  const whole = typed.meanings.wholeLine(typed, given);
   if (whole) return [whole];
   const meanings = typed.meanings
     .flagMeanings(nameOf(typed, given), typed.command.id)
@@ -56,9 +55,11 @@ export function meantLines(typed: TypedLine, given: GivenFlag): MeantLine[] {
   }
   // The type of weights that adapters leave as they are has a flag of its own, and is the type of the weights elsewhere.
   const line = typed.words.join(' ');
-  const isOfAdapters = [/(?:^| )--for[ =]lora(?= |$)/, OF_LORA, OF_ADAPTERS].some((each) =>
-    each.test(line),
-  );
+  const isOfAdapters = [
+    /(?:^| )--for[ =]lora(?= |$)/,
+    typed.meanings.OF_LORA,
+    typed.meanings.OF_ADAPTERS,
+  ].some((each) => each.test(line));
   const isFirst = ({ name }: FlagMeaning) => (name === 'base-dtype') === isOfAdapters;
   meanings.sort((a, b) => Number(isFirst(b)) - Number(isFirst(a)));
   const found = meanings.map((meaning) => ({ meaning, lines: linesOf(typed, meaning, given) }));
@@ -69,7 +70,12 @@ export function meantLines(typed: TypedLine, given: GivenFlag): MeantLine[] {
   // Names of cards have a number. Without one, it is a kind of device: hpu, neuron.
   const device = given.value ?? typed.words[given.at + 1] ?? '';
   const isDevice = typed.isOfTool && given.name === 'device' && !/\d/.test(device);
-  const isOne = only !== undefined && others.length === 0 && !isDevice;
+  // One value can mean that the flag is not needed: `--ctx-size 0`.
+  const isUnneeded = found.some(
+    ({ meaning: { name, onlyFor }, lines }) =>
+      (name === '' || name === '<none>') && onlyFor !== undefined && lines.length > 0,
+  );
+  const isOne = only !== undefined && others.length === 0 && !isDevice && !isUnneeded;
   if (isOne && typed.meanings.isSpelling(given.name, only.meaning)) {
     return only.lines.map((line) => ({
       ...line,
@@ -96,7 +102,7 @@ const isOfAdapters = (typed: TypedLine, { name, value }: FlagMeaning, given: Giv
   name === 'for' &&
   value === 'training' &&
   !/type$|full/i.test(given.name) &&
-  OF_LORA.test(typed.words.join(' '));
+  typed.meanings.OF_LORA.test(typed.words.join(' '));
 
 /** A flag of another tool in a line, with one of its meanings. */
 interface Reading {
@@ -131,6 +137,8 @@ function conditionalLines(reading: Reading, onlyFor: string | RegExp): MeantLine
   const [key = '', value] = found?.split(/=(.*)/s) ?? [];
   const isMeant = isKey ? foldedName(key) === foldedName(onlyFor) : onlyFor.test(found ?? '');
   if (!isMeant || (isKey && value?.includes(','))) return [];
+  // A config that is there is read, not its name.
+  if (name === 'zero' && found !== undefined && fs.existsSync(found)) return [];
   if (name === '' || name === '<none>') return [withoutFlag(typed, given, name, length)];
   if (isOfAdapters(typed, meaning, given)) return [withoutFlag(typed, given, '', length)];
   if (name.startsWith('<') && (value !== undefined || !isKey)) {
@@ -140,7 +148,11 @@ function conditionalLines(reading: Reading, onlyFor: string | RegExp): MeantLine
   // A pattern without a value of its own is a kind of values.
   const own = implied ?? (isKey ? undefined : found);
   const words = [`--${name}`, ...(own === undefined ? [] : [own])];
-  return [{ ...typed.corrected(given.at, words, length), lead: `did you mean --${name}?` }];
+  const line = { ...typed.corrected(given.at, words, length), lead: `did you mean --${name}?` };
+  const missing = name === 'zero' && found !== undefined ? missingFile([found]) : undefined;
+  return [
+    missing === undefined ? line : { ...line, leftOut: [`${missing}, only a stage in its name`] },
+  ];
 }
 
 /** Lines for meanings other than a flag of this command with its value; undefined for such a flag. */
@@ -155,9 +167,9 @@ function specialLines(reading: Reading): MeantLine[] | undefined {
     return isShown ? [{ ...typed.corrected(given.at, []), lead }] : [];
   }
   if (name === '' || name === '<none>' || own === '') {
+    // The word after a switch of the table is an argument: `--leave-output-tensor model.gguf`.
     const isValue =
-      found !== undefined &&
-      (given.value !== undefined || meaning.hasValue || typed.isLooseValue(given.at + 1));
+      found !== undefined && (given.value !== undefined || meaning.hasValue || isPlainValue(found));
     return [withoutFlag(typed, given, own === '' ? '' : name, isValue ? length : 1)];
   }
   const isNoFile = own !== undefined && !fs.existsSync(own);
@@ -220,6 +232,7 @@ function valueLines(
   const value = acceptedValue(flag, own);
   if (value === undefined) return [];
   const lead = `did you mean --${name}?`;
+  if (name === 'draft' && typed.isOfTool) return draftLines(typed, value, given, length);
   const cache = name === 'cache-dtype' ? givenFlag(typed, name, given.at) : undefined;
   if (cache !== undefined && cache.at < given.at && cache.value !== value) {
     const line = typed.corrected(given.at, [], length);
@@ -236,8 +249,34 @@ function valueLines(
     .with(given.at, length === 1 ? `--dtype=${value}` : '--dtype')
     .map((word, index) => (length === 2 && index === given.at + 1 ? value : word))
     .toSpliced(other.at, other.length);
-  const leftOut = [`${words} is replaced by ${given.written} ${own}`];
+  const isSame = other.value?.toLowerCase() === own.toLowerCase();
+  const leftOut = isSame ? [] : [`${words} is replaced by ${given.written} ${own}`];
   return [{ ...typed.lineOf(changed), lead, leftOut }];
+}
+
+/** Lines with a draft model, which a path can be named after. */
+function draftLines(
+  typed: TypedLine,
+  value: string,
+  given: GivenFlag,
+  length: number,
+): MeantLine[] {
+  const lineOf = (model: string): MeantLine => ({
+    ...typed.corrected(given.at, ['--draft', model], length),
+    lead: 'did you mean --draft?',
+    models: [model],
+  });
+  const named = typed.meanings.namesInPath(value).map(({ model, dtype }) => ({
+    ...lineOf(model),
+    leftOut: [
+      missingText(value),
+      ...(dtype === undefined ? [] : [`${dtype} of a draft has no counterpart here`]),
+    ],
+  }));
+  // A head of EAGLE or Medusa is no model of its own.
+  const isHead = /eagle|medusa|mtp|nextn/i.test(typed.words.join(' '));
+  const ofHub = isHubName(value) && !isHead ? [lineOf(`hf:${value}`)] : [];
+  return [...named, lineOf(value), ...ofHub, withoutFlag(typed, given, '<none>', length)];
 }
 
 /** Lines with the list of cards: its argument is a part of their names, and no model. */
@@ -251,6 +290,11 @@ function asList(typed: TypedLine, { at }: GivenFlag): MeantLine[] {
   // A name that is no card is not part of a list of cards.
   return [whole, { ...typed.lineOf(without), lead, leftOut, isShorter: true }];
 }
+
+/** The command that counts what another one leaves out. */
+const COUNTERPARTS: Readonly<Record<string, string>> = {
+  ...{ fit: 'train-plan', 'train-plan': 'fit', 'quick-test': 'fit' },
+};
 
 /** The line without a flag of another tool and its value, and the reason. */
 export function withoutFlag(
@@ -267,7 +311,7 @@ export function withoutFlag(
   const owner = typed.others.find(
     ({ id, flags }) =>
       id !== typed.command.id &&
-      [id, typed.command.id].every((each) => each === 'fit' || each === 'train-plan') &&
+      ownValue(COUNTERPARTS, typed.command.id) === id &&
       [{ name, isOfStep: false }, ...typed.meanings.flagMeanings(name, id)].some(
         (each) =>
           Object.hasOwn(flags, each.name) &&
@@ -298,11 +342,23 @@ function asHubModel(
   const [, repository, type] = /^([\w.-]+\/[\w.-]+)(?::(\w+))?$/.exec(value ?? '') ?? [];
   // Our own names of models, which a program of the hub would not find.
   if (repository === undefined) return asArgument(typed, 'model', value, at, length);
-  const hasType = Object.hasOwn(typed.command.flags, 'dtype') && !typed.given.has('dtype');
-  if (type !== undefined && !hasType) return [];
-  const flag = type === undefined ? [] : ['--dtype', type];
-  const [line] = asArgument(typed, 'model', `hf:${repository}`, at, length);
-  return line === undefined ? [] : [{ ...line, words: [...line.words, ...flag] }];
+  const flag = typed.meanings.typeFlag(typed.command, typed.words);
+  if (type !== undefined && flag === undefined) return [];
+  const added = type === undefined ? [] : [`--${flag}`, type];
+  // A repository of GGUF files often has no config: the model that it is named after has the sizes.
+  return [
+    ...typed.meanings
+      .namesInPath(repository)
+      .map(({ model, dtype }) => ({ model, type: type ?? dtype })),
+    undefined,
+  ].flatMap((named) => {
+    const [line] = asArgument(typed, 'model', named?.model ?? `hf:${repository}`, at, length);
+    if (line === undefined || (named?.type !== undefined && flag === undefined)) return [];
+    if (named === undefined) return [{ ...line, words: [...line.words, ...added] }];
+    const words = named.type === undefined ? [] : [`--${flag}`, named.type];
+    const note = type === undefined && named.type ? [`${repository} is read as ${named.type}`] : [];
+    return [{ ...line, words: [...line.words, ...words], models: [named.model], leftOut: note }];
+  });
 }
 
 /** The line with `--model_args a=1,b=2` as `--a 1 --b 2`. */
@@ -356,8 +412,8 @@ function perStep(
   const gpus = Number(valueGiven(typed, 'gpus') ?? machine ?? 1);
   const shared = OF_A_REPLICA.map((each) => Number(valueGiven(typed, each) ?? 1));
   const share = (Number(own) * shared.reduce((all, each) => all * each, 1)) / gpus;
-  const batch = valueGiven(typed, 'batch');
-  const added = valueGiven(typed, name);
+  const batch = valueGiven(typed, 'batch', at);
+  const added = valueGiven(typed, name, at);
   // Without a number of steps that add up, the default of a plan multiplies the sequences.
   const alone = added === undefined ? [`--${name}`, '1'] : [];
   const count = share / Number(batch ?? added ?? 1);
@@ -390,9 +446,12 @@ function asArgument(
   const line = typed.lineOf(index === 0 ? [value, ...rest] : [...rest, value]);
   if (kind !== 'model') return [line];
   const place = line.words.indexOf(value, typed.name.split(' ').length);
-  const type = Object.hasOwn(typed.command.flags, 'dtype') && !typed.given.has('dtype');
+  const type = typed.meanings.typeFlag(typed.command, typed.words);
   // A repository whose sizes are not here is read from the hub.
-  return [{ ...line, models: [value] }, ...linesWithOther(line.words, place, { type, hub: true })];
+  return [
+    { ...line, models: [value] },
+    ...typed.meanings.linesWithOther(line.words, place, { type, hub: true }),
+  ];
 }
 
 /**

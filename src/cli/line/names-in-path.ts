@@ -1,8 +1,9 @@
 /** Names of models in paths that are not here: those of another machine, or of a file that is not yet downloaded. */
 import fs from 'node:fs';
 import { downloadLine, isHubName } from '../../base/text/hub-names.js';
-import { quote } from '../../config/quote.js';
 import { LineMistake, type MeantLine } from './line-mistake.js';
+import { missingText } from './missing-file.js';
+import { type QuantizedName, quantizedName, usualType } from './quantized-names.js';
 
 /** A type of llama.cpp at the end of a file's name, and the number of a part. */
 const TYPED = /^(.+?)[-._]((?:iq|q)\d\w*|tq[12]_0|mxfp4|bf16|f16|f32)(?:-\d{5}-of-\d{5})?$/i;
@@ -15,21 +16,29 @@ interface NameInPath {
 
 /**
  * Names that a path can end with, the longest first: `/data/Qwen/Qwen3-8B` with its organization and without it,
- * `Qwen3-8B-Q4_K_M.gguf` without its type. None for a path that exists, and for a name.
+ * `Qwen3-8B-Q4_K_M.gguf` and `Qwen3-8B-AWQ` without their types. None for a path that exists, and for a plain name.
  */
-function namesInPath(text: string): readonly NameInPath[] {
+export function namesInPath(text: string): readonly NameInPath[] {
   const parts = text
     .replaceAll('\\', '/')
     .split('/')
     .filter((part) => !/^\.{0,2}$/.test(part));
   const [folder, last = ''] = parts.length > 1 ? parts.slice(-2) : [undefined, parts[0]];
   const isFile = /\.gguf$/i.test(last);
-  const isPath = isFile || folder !== undefined || /^[./~\\]|[/\\]$/.test(text);
-  if (text.startsWith('hf:') || !isPath || fs.existsSync(text)) return [];
   const stem = last.replace(/\.gguf$/i, '');
-  const [, name = stem, dtype] = (isFile ? TYPED.exec(stem) : null) ?? [];
-  const organized = folder === undefined || parts.length < 3 ? [] : [`${folder}/${name}`];
-  return [...organized, name].flatMap((model) => {
+  const quantized = isFile ? undefined : quantizedName(stem);
+  const isPath = isFile || folder !== undefined || /^[./~\\]|[/\\]$/.test(text);
+  const isNamed = isPath || quantized !== undefined;
+  if (text.startsWith('hf:') || !isNamed || fs.existsSync(text)) return [];
+  const [, typed = stem, ofFile] = (isFile ? TYPED.exec(stem) : null) ?? [];
+  const { name, dtype } =
+    quantized === undefined ? { name: typed, dtype: ofFile } : typeOf(quantized);
+  // A repository of the same organization has the model itself.
+  const isOrganized = folder !== undefined && (parts.length > 2 || quantized !== undefined);
+  const organized = isOrganized ? [`${folder}/${name}`] : [];
+  // A folder of text-generation-webui has the organization before the name: TheBloke_Llama-2-7B-GPTQ.
+  const [, own] = folder === undefined ? (/^[a-z][\w-]*?_(?=[a-z])(.+)$/i.exec(name) ?? []) : [];
+  return [...organized, name, ...(own === undefined ? [] : [own])].flatMap((model) => {
     // Unsloth's mixtures by layer have names of their own.
     const plain = model.replace(/-UD$/i, '');
     const names = plain === model ? [model] : [plain, plain.replace(/-MTP$/i, '')];
@@ -37,12 +46,29 @@ function namesInPath(text: string): readonly NameInPath[] {
   });
 }
 
+/** A name with the type of its weights; of a repository of GGUF files, that of its usual one. */
+const typeOf = ({ name, dtype }: QuantizedName): QuantizedName => ({
+  name,
+  dtype: dtype ?? usualType(name),
+});
+
 /** What the command of a line accepts. */
-interface Takes {
-  /** Whether a type of weights can be added. */
-  readonly type: boolean;
+export interface Takes {
+  /** The flag for a type of weights that can be added. */
+  readonly type: 'dtype' | 'base-dtype' | undefined;
   /** Whether models of the hub are read. */
   readonly hub: boolean;
+}
+
+/** The flag of a command for the type of weights that a line does not have: under adapters, that of the frozen ones. */
+export function typeFlag(
+  { flags }: { readonly flags: Readonly<Record<string, unknown>> },
+  words: readonly string[],
+): Takes['type'] {
+  const isOfAdapters = /(?:^| )--for[ =]q?lora(?: |$)/.test(words.join(' '));
+  const flag = isOfAdapters && Object.hasOwn(flags, 'base-dtype') ? 'base-dtype' : 'dtype';
+  const isGiven = words.some((word) => word.split('=', 1)[0] === `--${flag}`);
+  return Object.hasOwn(flags, flag) && !isGiven ? flag : undefined;
 }
 
 /** The type of llama.cpp that is nearest to a mixture of another program: q4_k_xl. */
@@ -51,15 +77,17 @@ const nearType = (dtype: string): string =>
     bits === '2' || bits === '6' ? `q${bits}_k` : `q${bits}_k_${bits === '3' ? 'l' : 'm'}`,
   );
 
+/** Types of a training, and of models that have no other. */
+const OF_16_BITS = /^b?f16$/;
+
 /** The mistake of a line whose model is not there. */
 export function missingModel(
   word: string,
   lines: readonly MeantLine[],
   { hub }: Pick<Takes, 'hub'>,
 ): LineMistake {
-  const isName = isHubName(word) || !/[/\\]|\.\w+$/.test(word);
   const isOfHub = isHubName(word) && !hub;
-  return new LineMistake(`there is no ${isName ? 'model' : 'file'} ${quote(word)}`, lines, {
+  return new LineMistake(missingText(word), lines, {
     otherwise: isOfHub
       ? `write ${downloadLine(word)}, then name the folder`
       : `name a file${hub ? ', hf:ORG/NAME' : ''}, or a preset of minimind list`,
@@ -78,16 +106,16 @@ export function linesWithOther(words: readonly string[], at: number, takes: Take
   const word = words[at] ?? '';
   const named = namesInPath(word).flatMap(({ model, dtype }): LineOfModel[] => {
     // Without its type, the line would answer for other weights.
-    if (dtype !== undefined && !takes.type) return [];
-    const near = dtype && nearType(dtype);
-    const kind = isHubName(word) ? 'model' : 'file';
+    const isNeeded = dtype !== undefined && !(takes.type === undefined && OF_16_BITS.test(dtype));
+    if (isNeeded && takes.type === undefined) return [];
+    const near = isNeeded ? nearType(dtype) : undefined;
     return [
       {
-        words: words.toSpliced(at, 1, model, ...(near ? ['--dtype', near] : [])),
+        words: words.toSpliced(at, 1, model, ...(near ? [`--${takes.type}`, near] : [])),
         models: [model],
         leftOut: [
-          `there is no ${kind} ${quote(word)}`,
-          ...(near === dtype ? [] : [`${dtype} is counted as ${near}`]),
+          missingText(word),
+          ...(near === undefined || near === dtype ? [] : [`${dtype} is counted as ${near}`]),
         ],
       },
     ];

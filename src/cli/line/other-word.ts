@@ -4,7 +4,7 @@ import { isHubName } from '../../base/text/hub-names.js';
 import { quote } from '../../config/quote.js';
 import { isPresent } from '../foreign/unknown-command.js';
 import { LineMistake } from './line-mistake.js';
-import { linesWithOther, missingModel } from './names-in-path.js';
+import { linesWithOther, missingModel, typeFlag } from './names-in-path.js';
 import { type DeclaredCommand, MODEL_ARGUMENTS } from './typed-line.js';
 import { wordsOfLine } from './words-of-line.js';
 
@@ -39,11 +39,9 @@ export async function refuseOtherWord(
     });
   }
   const hub = isOfHub(command);
-  const hasType = words.some((each) => /^--dtype\b/.test(each));
-  const type = Object.hasOwn(command.flags, 'dtype') && !hasType;
+  const type = typeFlag(command, words);
   const others = linesWithOther(words, words.indexOf(word, length), { type, hub });
   const isHere = await Promise.all(others.map(({ models: [model] }) => isPresent(model)));
   const lines = others.filter((_, at) => isHere[at]);
-  const isPath = /[/\\]|\.(?:ya?ml|json|toml)$/.test(word) && !fs.existsSync(word);
-  if (lines.length > 0 || isPath) throw missingModel(word, lines, { hub });
+  throw missingModel(word, lines, { hub });
 }

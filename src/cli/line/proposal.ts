@@ -32,7 +32,9 @@ export async function withCheckedLine(mistake: LineMistake, check: LineCheck): P
   const whole = mistake.lines.filter(({ isShorter }) => !isShorter);
   const best = (await bestLine(whole, correct)) ?? (await bestLine(mistake.lines, correct));
   if (best !== undefined) return mendedAs(mistake, best);
-  const [other] = further;
+  // A model that is not there is said before mistakes of its flags.
+  const isCause = (error: UserError) => error instanceof LineMistake && error.advice.isCause;
+  const other = further.find(isCause) ?? further[0];
   if (other === undefined) {
     return { error: usageError(mistake.message, lineAdvice(undefined, mistake.advice)) };
   }
@@ -127,6 +129,10 @@ interface Search {
   readonly mended: UserError[];
 }
 
+/** Whether a model of the line is not there, which no other meaning of its flags changes. */
+const isMissingModel = (error: UserError): boolean =>
+  error instanceof LineMistake && error.advice.isCause === true && error.lines.length === 0;
+
 /** Conditions on both lines, and what both leave out. */
 const joinedNotes = (
   line: MeantLine,
@@ -145,6 +151,7 @@ async function checked(line: MeantLine, search: Search): Promise<Corrected | und
   const key = JSON.stringify(line.words);
   if (search.seen.has(key) || search.seen.size > MOST_MISTAKES) return undefined;
   if (line.words.some((word) => search.refused.has(word))) return undefined;
+  if (search.further.some(isMissingModel)) return undefined;
   search.seen.add(key);
   try {
     await search.check(line);

@@ -11,21 +11,44 @@ export type DeclaredCommand = Pick<
   'id' | 'args' | 'flags' | 'strict' | 'examples'
 >;
 
+/** A flag that the command does not know. */
+interface UnknownFlag {
+  readonly at: number;
+  readonly name: string;
+  readonly written: string;
+  readonly value: string | undefined;
+}
+
+/** What several words of a line of another tool mean together. */
+interface ToolLines {
+  readonly OF_ADAPTERS: RegExp;
+  readonly OF_LORA: RegExp;
+  readonly fitOfPlan: (typed: TypedLine) => readonly string[];
+  readonly refuseOtherPurpose: (typed: TypedLine) => void;
+  readonly wholeLine: (typed: TypedLine, given: UnknownFlag) => MeantLine | undefined;
+}
+
 /** The words of other tools, which are loaded for a line that needs them. */
-export type Meanings = Pick<
-  typeof import('../foreign/meanings.js'),
-  | 'flagAdvice'
-  | 'flagMeanings'
-  | 'hubReference'
-  | 'isSpelling'
-  | 'keysNamed'
-  | 'modelAdvice'
-  | 'modelWithWords'
-  | 'otherNames'
-  | 'pairsIn'
-  | 'valueAdvice'
-  | 'writtenFlag'
->;
+export type Meanings = ToolLines &
+  Pick<
+    typeof import('../foreign/meanings.js'),
+    | 'flagAdvice'
+    | 'flagMeanings'
+    | 'hubReference'
+    | 'isPreset'
+    | 'isSpelling'
+    | 'keysNamed'
+    | 'linesWithOther'
+    | 'missingModel'
+    | 'modelAdvice'
+    | 'modelWithWords'
+    | 'namesInPath'
+    | 'otherNames'
+    | 'pairsIn'
+    | 'typeFlag'
+    | 'valueAdvice'
+    | 'writtenFlag'
+  >;
 
 /** A line with a word that can be one of another tool, read without these words. */
 export class NeedsMeanings extends Error {}
@@ -39,6 +62,14 @@ export const MODEL_ARGUMENTS: ReadonlySet<string> = new Set([
   'a',
   'preset',
 ]);
+
+/** Flags of other tools that name the model of a line. */
+const MODEL_FLAG =
+  /^(?:-m|--(?:model|model[-_](?:path|name[-_]or[-_]path|id)|base[-_]model))(?:=|$)/;
+
+/** Whether a word is a number, or the truth of a switch. */
+export const isPlainValue = (word: string): boolean =>
+  /^(?:-?\d[\d._,]*[kmbt]?|true|false|on|off|auto|all)$/i.test(word);
 
 /** File of a preset in this package. */
 const PRESET_FILE = /\bconfigs\/([\w-]+\/[\w.-]+)\.yaml/g;
@@ -123,10 +154,13 @@ export class TypedLine {
   isLooseValue(at: number): boolean {
     const word = this.words[at];
     if (word === undefined) return false;
-    if (/^(?:-?\d[\d._,]*[kmbt]?|true|false|on|off|auto|all)$/i.test(word)) return true;
+    if (isPlainValue(word)) return true;
     const isComplete = this.arguments.length >= Object.keys(this.command.args).length;
     const isMore = this.isOfTool || isComplete;
-    return isMore && !word.startsWith('-') && !fs.existsSync(word);
+    // A folder that is there can be the model, unless another word is: `--allowed-local-media-path /`.
+    const hasModel = isComplete || this.words.some((each) => MODEL_FLAG.test(each));
+    const canBeArgument = fs.existsSync(word) && !(this.isOfTool && hasModel);
+    return isMore && !word.startsWith('-') && !canBeArgument;
   }
 
   /** Whether the values of a flag can be written with commas between them. */

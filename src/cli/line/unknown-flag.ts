@@ -10,9 +10,7 @@ import { exampleOf } from './flag-example.js';
 import { type GivenFlag, valueGiven } from './given-flags.js';
 import type { LineMistake, MeantLine } from './line-mistake.js';
 import { linesOf, meantLines, withoutFlag } from './meant-lines.js';
-import { missingModel } from './names-in-path.js';
 import { MODEL_ARGUMENTS, spaced, type TypedLine } from './typed-line.js';
-import { fitOfPlan } from './whole-lines.js';
 
 /** Commands that answer about one model, which a flag of one of them is for. */
 const ABOUT_A_MODEL: readonly string[] = ['profile', 'fit', 'train-plan'];
@@ -55,8 +53,9 @@ export function unknownFlag(typed: TypedLine, word: string, at: number): LineMis
   const isModel = typed.meanings
     .flagMeanings(name, typed.command.id)
     .some((meaning) => meaning.name === '<model>');
-  if (isModel && model !== undefined && typed.arguments.length === 0 && !fs.existsSync(model)) {
-    return missingModel(model, lines, { hub: true });
+  const isHere = (name: string) => fs.existsSync(name) || typed.meanings.isPreset(name);
+  if (isModel && model !== undefined && typed.arguments.length === 0 && !isHere(model)) {
+    return typed.meanings.missingModel(model, lines, { hub: true });
   }
   const owners = typed.others
     .filter(({ flags }) => Object.hasOwn(flags, name))
@@ -151,6 +150,8 @@ function asSetting(typed: TypedLine, { at, name, value }: GivenFlag): MeantLine[
   // A word that is neither a value of a key nor an argument is the value of something else.
   const isOther = value === undefined && !isNext && !(next ?? '-').startsWith('-');
   if (isOther && typed.isLooseValue(at + 1)) return [];
+  // Several numbers are no value of one key.
+  if (isNext && /^[\d.]+$/.test(typed.words[at + 2] ?? '')) return [];
   const given = value ?? (isNext ? next : 'true');
   if (!SETTING.test(given)) return [];
   return typed.meanings.keysNamed(key.toLowerCase().replaceAll('-', '_')).map((each) => ({
@@ -177,6 +178,13 @@ const hasCounterpart = (typed: TypedLine, name: string): boolean =>
     .flagMeanings(name, typed.command.id)
     .some((each) => each.value === undefined && Object.hasOwn(typed.command.flags, each.name));
 
+/** Number of words of a flag that nothing here knows, with its value, or its numbers: `--cudagraph-capture-sizes 1 2 4`. */
+function looseLength(typed: TypedLine, { at, value }: GivenFlag): number {
+  if (value !== undefined || !typed.isLooseValue(at + 1)) return 1;
+  const numbers = typed.words.slice(at + 1).findIndex((word) => !/^[\d.]+$/.test(word));
+  return Math.max(2, numbers < 0 ? typed.words.length - at : numbers + 1);
+}
+
 /** The line of another tool without a flag that nothing here is a counterpart of. */
 function leftOut(typed: TypedLine, given: GivenFlag): MeantLine[] {
   const isKnown = (word: string) => {
@@ -199,8 +207,7 @@ function leftOut(typed: TypedLine, given: GivenFlag): MeantLine[] {
   // A GPU asks for another command.
   const isAsked = given.name === 'gpu' && !ABOUT_A_MODEL.includes(typed.command.id);
   if ((isOurs && !typed.isOfTool) || isOwn || isAsked) return [];
-  const length = given.value === undefined && typed.isLooseValue(given.at + 1) ? 2 : 1;
-  return [withoutFlag(typed, given, '<none>', length)];
+  return [withoutFlag(typed, given, '<none>', looseLength(typed, given))];
 }
 
 /** The same line for another command that answers about a model and has the flag. */
@@ -215,7 +222,7 @@ function ofOtherCommands(typed: TypedLine, name: string): MeantLine[] {
     .filter(({ id, flags }) => namesIn(id).some((each) => Object.hasOwn(flags, each)))
     .flatMap(({ id }) => {
       const isPlan = id === 'fit' && typed.command.id === 'train-plan';
-      const moved = isPlan ? fitOfPlan(typed) : [id, ...typed.words];
+      const moved = isPlan ? typed.meanings.fitOfPlan(typed) : [id, ...typed.words];
       // Its question is the memory of a training, unless its flags are those of serving.
       const isAsked = !isPlan || typed.words.some((word) => /^--for(?:=|$)/.test(word));
       const lines = isAsked

@@ -5,13 +5,13 @@ import type { TypedLine } from './typed-line.js';
 
 /** Switches of adapters, and of weights in 4 bits, in other tools. */
 export const OF_LORA =
-  /(?:^| )--(?:(?:use[-_])?(?:q?lora|peft)|fine-?tune|sft|(?:for|adapter|(?:finetuning|train|tuner|fine[-_]tune)[-_]type)[ =]q?lora)(?= |=|$)/i;
+  /(?:^| )--(?:(?:use[-_]|do[-_]|with[-_])?(?:q?lora|peft)(?:[-_](?:enabled?|training|tuning))?|fine-?tune|sft|(?:for|adapter|(?:finetuning|train|tuner|fine[-_]tune)[-_]type)[ =]q?lora)(?=$|[ =](?!(?:false|no|off|0)(?: |$)))/i;
 const IN_4_BITS =
   /(?:^| )--(?:(?:load[-_]in[-_])?4[-_]?bit|bits[ =]4|quant(?:ization)?[ =](?:int4|nf4|4[-_]?bit)|quant(?:ization)?[-_]bits?[ =]4|quantize[ =]bnb\.[nf][fp]4(?:-dq)?)(?= |=|$)/i;
 
 /** Numbers of adapters in other tools. */
 export const OF_ADAPTERS =
-  /(?:^| )--lora[-_](?:r|rank|dim|alpha|dropout|target|target[-_]modules)(?= |=|$)/i;
+  /(?:^| )--(?:lora[-_](?:r|rank|dim|alpha|dropout|target|target[-_]modules)(?= |=|$)|r(?:ank)?[ =]\d+ (?:.* )?--alpha[ =]\d)/i;
 
 /** The line that the words mean together; undefined where each has a meaning of its own. */
 export const wholeLine = (typed: TypedLine, given: GivenFlag): MeantLine | undefined =>
@@ -19,6 +19,7 @@ export const wholeLine = (typed: TypedLine, given: GivenFlag): MeantLine | undef
   asFitOfAdapters(typed) ??
   asReplicas(typed) ??
   asWholeReplicas(typed, given) ??
+  asAnswers(typed) ??
   asSlots(typed);
 
 /** The line for adapters on weights in 4 bits, which other tools write as two switches. */
@@ -112,25 +113,53 @@ const SHARED_CONTEXT = /^(?:-c|--ctx[-_]size)(?:=|$)/;
  * share it (ggml-org/llama.cpp, src/llama-context.cpp: n_ctx_seq, kv_unified).
  */
 function asSlots(typed: TypedLine): MeantLine | undefined {
-  const { words, command } = typed;
+  const { command } = typed;
   const users = ['users', 'batch'].find((name) => Object.hasOwn(command.flags, name));
   if (users === undefined || !Object.hasOwn(command.flags, 'context')) return undefined;
-  const [slots, context] = [SLOTS, SHARED_CONTEXT].map((name) => {
-    const at = words.findIndex((word) => name.test(word));
-    const [, value] = words[at]?.split(/=(.*)/s) ?? [];
-    return { at, length: value === undefined ? 2 : 1, value: Number(value ?? words[at + 1]) };
-  }) as [Slots, Slots];
+  const [slots, context] = [SLOTS, SHARED_CONTEXT].map((name) => numberOf(typed, name)) as [
+    Slots,
+    Slots,
+  ];
   const each = Math.floor(context.value / slots.value);
   if (slots.at < 0 || context.at < 0 || !(slots.value > 1) || !(each >= 1)) return undefined;
-  const removed = [slots, context].flatMap(({ at, length }) =>
-    length === 2 ? [at, at + 1] : [at],
-  );
-  const kept = words.filter((_, index) => !removed.includes(index));
   const written = ['--context', String(each), `--${users}`, String(slots.value)];
   return {
-    ...typed.lineOf([...kept, ...written]),
+    ...typed.lineOf([...without(typed, [slots, context]), ...written]),
     lead: 'the slots of llama.cpp share its context:',
   };
+}
+
+/** Flags of TGI for the longest prompt, and for prompt and answer together. */
+const LONGEST_PROMPT = /^--max[-_]input[-_](?:length|tokens)(?:=|$)/;
+const LONGEST_WHOLE = /^--max[-_]total[-_]tokens(?:=|$)/;
+
+/** The line with the tokens of an answer, where TGI has those of prompt and answer together. */
+function asAnswers(typed: TypedLine): MeantLine | undefined {
+  if (!Object.hasOwn(typed.command.flags, 'output-tokens')) return undefined;
+  const [prompt, whole] = [LONGEST_PROMPT, LONGEST_WHOLE].map((name) => numberOf(typed, name)) as [
+    Slots,
+    Slots,
+  ];
+  const answer = whole.value - prompt.value;
+  if (prompt.at < 0 || whole.at < 0 || !(prompt.value > 0 && answer > 0)) return undefined;
+  const written = ['--prompt-tokens', String(prompt.value), '--output-tokens', String(answer)];
+  return {
+    ...typed.lineOf([...without(typed, [prompt, whole]), ...written]),
+    lead: 'prompt and answer have flags of their own:',
+  };
+}
+
+/** A flag of another tool with its number. */
+function numberOf({ words }: TypedLine, name: RegExp): Slots {
+  const at = words.findIndex((word) => name.test(word));
+  const [, value] = words[at]?.split(/=(.*)/s) ?? [];
+  return { at, length: value === undefined ? 2 : 1, value: Number(value ?? words[at + 1]) };
+}
+
+/** The words of a line without some of its flags. */
+function without({ words }: TypedLine, flags: readonly Slots[]): string[] {
+  const removed = flags.flatMap(({ at, length }) => (length === 2 ? [at, at + 1] : [at]));
+  return words.filter((_, index) => !removed.includes(index));
 }
 
 /** A flag with a number, and its place. */

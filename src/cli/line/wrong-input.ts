@@ -59,7 +59,8 @@ export function lineForInput(words: readonly string[]): MeantLine | undefined {
 function lineForPath(command: string, words: readonly string[]): MeantLine | undefined {
   const [word = ''] = words;
   if (word.startsWith('-') || isPreset(word)) return undefined;
-  const takes = { type: OF_TYPES.includes(command) && !words.includes('--dtype'), hub: false };
+  const hasType = OF_TYPES.includes(command) && !words.includes('--dtype');
+  const takes = { type: hasType ? ('dtype' as const) : undefined, hub: false };
   const line = linesWithOther([command, ...words], 1, takes).find(({ models: [model] }) =>
     isPreset(model),
   );

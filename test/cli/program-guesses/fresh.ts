@@ -133,8 +133,7 @@ const SERVING: readonly (readonly [line: string, right: Right])[] = [
   [
     'text-generation-launcher --model-id llama-3.1-8b --num-shard 2 --max-input-tokens 4096 --max-total-tokens 5120 --gpu a10g',
     is(
-      'fit llama-3.1-8b --tensor-parallel 2 --prompt-tokens 4096 --context 5120 --gpu a10g …',
-      'fit llama-3.1-8b --gpus 2 --prompt-tokens 4096 --context 5120 --gpu a10g …',
+      'fit llama-3.1-8b --tensor-parallel 2 --prompt-tokens 4096 --output-tokens 1024 --gpu a10g',
       'fit llama-3.1-8b --tensor-parallel 2 --context 5120 --gpu a10g …',
     ),
   ],
@@ -264,7 +263,7 @@ const TRAINING: readonly (readonly [line: string, right: Right])[] = [
   ],
   [
     'autotrain llm --train --model qwen3-0.6b --block-size 1024 --batch-size 2 --epochs 3 --lr 2e-5 --trainer sft',
-    is('train-plan qwen3-0.6b --context 1024 --batch 2 --epochs 3 --lr 2e-5'),
+    is('train-plan qwen3-0.6b --context 1024 --batch 2 --epochs 3 --lr 2e-5 --data-tokens 1B'),
   ],
   [
     'torchrun --nproc_per_node=4 --master_port=20001 fastchat/train/train_mem.py --model_name_or_path qwen3-8b --bf16 True --num_train_epochs 3 --per_device_train_batch_size 2 --gradient_accumulation_steps 16 --fsdp "full_shard auto_wrap" --model_max_length 2048 --gradient_checkpointing True --lazy_preprocess True --gpu a100',
@@ -307,7 +306,7 @@ const TRAINING: readonly (readonly [line: string, right: Right])[] = [
   ],
   [
     'accelerate estimate-memory qwen3-8b --dtypes float32 float16 int8 int4',
-    says(['qwen3-8b', '--dtype']),
+    is('profile qwen3-8b --details'),
   ],
   [
     'accelerate estimate-memory qwen3-8b --library_name transformers --trust_remote_code',
@@ -320,7 +319,7 @@ const TRAINING: readonly (readonly [line: string, right: Right])[] = [
   ['accelerate env', is('doctor')],
   [
     'axolotl train my.yaml --micro-batch-size 2 --gradient-accumulation-steps 4 --num-epochs 1',
-    is('train-plan my.yaml --batch 2 --accumulation 4 --epochs 1'),
+    is('train-plan my.yaml --batch 2 --accumulation 4 --epochs 1 --data-tokens 1B'),
   ],
   [
     'axolotl merge-lora my.yaml --lora-model-dir lora',
@@ -382,7 +381,7 @@ const TRAINING: readonly (readonly [line: string, right: Right])[] = [
   ],
   [
     'python train_full_sft.py my.yaml --epochs 2 --batch_size 16 --learning_rate 5e-7 --max_seq_len 128',
-    is('train-plan my.yaml --epochs 2 --batch 16 --lr 5e-7 --context 128'),
+    is('train-plan my.yaml --epochs 2 --batch 16 --lr 5e-7 --context 128 --data-tokens 1B'),
   ],
   [
     'python trainer/train_lora.py --load_from qwen3-0.6b --batch_size 8 --gpu 3060',

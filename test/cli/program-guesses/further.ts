@@ -18,7 +18,7 @@ const LINES: readonly (readonly [line: string, right: Right])[] = [
   ['ollama rm llama3.2', says('no store')],
   [
     'ollama run hf.co/Qwen/Qwen3-8B-GGUF:Q4_K_M --gpu 4060',
-    says('Qwen/Qwen3-8B-GGUF', '--gpu 4060'),
+    is('fit Qwen/Qwen3-8B --dtype Q4_K_M --gpu 4060'),
   ],
   [
     'llama-server --hf-repo ggml-org/gemma-3-4b-it-GGUF --ctx-size 8192 --gpu 4060',
@@ -226,7 +226,7 @@ const LINES: readonly (readonly [line: string, right: Right])[] = [
     'accelerate merge-weights zero out.safetensors --dry-run',
     is('convert-checkpoint zero out.safetensors --dry-run'),
   ],
-  ['accelerate estimate-memory qwen3-8b --dtypes float16 int4', says('fit qwen3-8b', 'float16')],
+  ['accelerate estimate-memory qwen3-8b --dtypes float16 int4', is('profile qwen3-8b --details')],
   [
     'deepspeed --num_gpus=8 run_clm.py --deepspeed ds_config_zero3.json --model_name_or_path my.yaml --max_steps 100 --gpu a100',
     is('train-plan my.yaml --gpus 8 --zero 3 --steps 100 --gpu a100'),

@@ -289,7 +289,7 @@ const LINES: readonly (readonly [line: string, right: Right])[] = [
   ],
   [
     'axolotl train --base-model my.yaml --micro-batch-size 2 --num-epochs 3',
-    is('train-plan my.yaml --batch 2 --epochs 3'),
+    is('train-plan my.yaml --batch 2 --epochs 3 --data-tokens 1B'),
   ],
   [
     'deepspeed --num_gpus=4 train.py --model my.yaml --zero-stage 2 --max_steps 10 --gpu a100',

@@ -38,7 +38,7 @@ const LOCAL: readonly (readonly [line: string, right: Right])[] = [
   ],
   [
     'llama-server -hf Qwen/Qwen3-8B-GGUF:Q4_K_M -c 16384 -ngl 99 --gpu 3090',
-    says('Qwen3-8B-GGUF', '--gpu 3090', '--context 16384', '--dtype Q4_K_M'),
+    is('fit Qwen/Qwen3-8B --gpu 3090 --context 16384 --dtype Q4_K_M'),
   ],
   [
     'llama-quantize --imatrix imatrix.gguf hf out.gguf Q4_K_M --dry-run',
@@ -236,7 +236,7 @@ const SERVERS: readonly (readonly [line: string, right: Right])[] = [
   ],
   [
     'text-generation-launcher --model-id qwen3-8b --quantize bitsandbytes-nf4 --max-input-tokens 2048 --max-total-tokens 4096 --gpu 3090',
-    is('fit qwen3-8b --dtype int4 --context 4096 --gpu 3090 …'),
+    is('fit qwen3-8b --dtype int4 --prompt-tokens 2048 --output-tokens 2048 --gpu 3090'),
   ],
   [
     'trtllm-serve TinyLlama/TinyLlama-1.1B-Chat-v1.0 --gpu l4',

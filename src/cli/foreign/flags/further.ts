@@ -30,6 +30,48 @@ export const FURTHER_FLAGS: readonly FlagRow[] = [
   ['<none>@profile|fit|compare', 's=~^\\d+$', ['llama.cpp', 'speech']],
   ['<none>', 'sglang.max-total-tokens=', ['sglang']],
   ['<none>', 'mlx.num-layers=', ['mlx']],
+  ['<none>', 'mlx.trials=', ['mlx']],
+  ['', 'gguf-split.merge', ['llama.cpp']],
+  // Adapters of a server, in files.
+  ['<none>@fit', 'lora=~[/\\\\.],lora-scaled=', ['llama.cpp']],
+  // What a script calls the kind of its model, which has a name.
+  ['@train-plan|fit', 'model-family=,model-type=,model-arch=,model-class=', ['speech']],
+  ['<in>', 'base-model-name-or-path', ['peft']],
+  ['merge-lora', 'peft-model-path,peft-path,lora-model,lora-weights', ['peft']],
+  ['@convert-checkpoint', 'device=', ['peft']],
+  ['gpu-memory-utilization@fit', 'mem-fraction', ['sglang']],
+  ['<none>', 'lms.gpu=', ['lmstudio']],
+  // What the files have, and types of other engines.
+  [
+    '<none>',
+    'quantization=compressed-tensors,quantization=moe_wna16,quantization=auto-round,quantization=aqlm,quantization=bitblas,' +
+      'quantization=torchao,quantization=quark,quantization=gguf,quantization=inc,quantization=rtn,quantization=ascend,' +
+      'quantization=none',
+    ['vllm'],
+  ],
+  [
+    '',
+    'allowed-local-media-path=,allowed-media-domains=,media-io-kwargs=,mm-encoder-tp-mode=,mm-processor-cache-type=,' +
+      'mm-processor-cache-gb=,disable-mm-preprocessor-cache,chat-template-content-format=,all2all-backend=,additional-config=,' +
+      'tool-parser-plugin=,reasoning-parser-plugin=,logits-processors=,enable-sleep-mode,language-model-only',
+    ['vllm'],
+  ],
+  ['<none>', 'mm-processor-kwargs=,eplb-config=,enable-eplb,kv-events-config=', ['vllm']],
+  [
+    '<none>',
+    'hicache-size=,hicache-io-backend=,hicache-mem-layout=,hicache-storage-backend=',
+    ['sglang'],
+  ],
+  ['', 'moe-runner-backend=,disable-overlap-schedule,disable-cuda-graph-padding', ['sglang']],
+  ['context@fit', 'cache-lens', ['ktransformers']],
+  ['<none>', 'chunk-size=', ['ktransformers']],
+  ['for=lora', 'lora-enable,lora-enabled,lora-training,lora-tuning,do-lora,with-lora', ['speech']],
+  ['epochs', 'max-epoch', ['speech']],
+  [
+    '',
+    'eval-every=,sample-every=,save-every=,core-metric-every=,core-metric-max-per-task=,model-tag=',
+    ['nanochat'],
+  ],
   // The name of a config can have the stage, where the file cannot be read.
   ...[1, 2, 3].map(
     (stage): FlagRow => [

@@ -197,7 +197,8 @@ export const MODELS_AND_SERVING: readonly FlagRow[] = [
   ['precision=float32', 'fp32,float32,full-precision,no-amp', ['speech']],
   [
     'for=qlora',
-    'qlora,use-qlora,load-in-4bit,adapter=qlora,method=qlora,peft=qlora,peft-type=qlora,peft-method=qlora,' +
+    'finetuning-type=qlora,train-type=qlora,tuner-type=qlora,fine-tune-type=qlora,' +
+      'qlora,use-qlora,load-in-4bit,adapter=qlora,method=qlora,peft=qlora,peft-type=qlora,peft-method=qlora,' +
       'tuning=qlora,training=qlora,train=qlora,finetune=qlora',
     ['axolotl', 'speech'],
   ],
@@ -254,7 +255,11 @@ export const MODELS_AND_SERVING: readonly FlagRow[] = [
     ['accelerate', 'torchrun', 'deepspeed', 'litgpt', 'speech'],
   ],
   // A device of torch is not a card.
-  ['', 'device=~^(?:cuda|cpu|mps|xpu|auto)(?::\\d+)?$', ['nanogpt', 'minimind', 'lm-eval']],
+  [
+    '',
+    'device=~^(?:(?:cuda|cpu|mps|xpu|npu|hpu|auto|none|vulkan|metal|mtl|sycl|rocm|htp|musa|cann)[:\\d]*\\W?)+$',
+    ['nanogpt', 'minimind', 'lm-eval', 'llama.cpp'],
+  ],
   [
     'gpu',
     'card,gpu-type,gpu-name,accelerator,device,hardware,vram,memory,gpu-memory,g,gpus',

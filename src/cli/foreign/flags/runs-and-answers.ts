@@ -47,7 +47,11 @@ export const RUNS_AND_ANSWERS: readonly FlagRow[] = [
     ['megatron', 'nanogpt', 'speech'],
   ],
   ['width', 'hidden-size,hidden,dim,d-model,n-embd', ['megatron', 'nanogpt', 'speech']],
-  ['family', 'model-type,arch,architecture,model-family,model', ['speech']],
+  [
+    'family@plan|init|compare|attention|rope|schema',
+    'model-type,arch,architecture,model-family,model',
+    ['speech'],
+  ],
   ['to', 'layout,target-layout,mode,srte,strategy,srte-layout,srte-strategy,method', ['speech']],
   ['to=shared', 'shared,share', ['speech']],
   ['to=low-rank', 'low-rank,lowrank', ['speech']],

@@ -58,6 +58,12 @@ export const TRAINING: readonly FlagRow[] = [
       `deepspeed=${ofStage(0)}`,
     ['fsdp', 'accelerate', 'llama-factory', 'speech'],
   ],
+  // A config without a stage in its name, which is read.
+  [
+    'training-config@train-plan|fit',
+    'deepspeed=~\\.(?:json|ya?ml)$',
+    ['transformers', 'axolotl', 'llama-factory'],
+  ],
   [
     'optimizer',
     'optim,opt,optimiser,optimizer-type,optimizer-name,optim-type',

@@ -34,7 +34,10 @@ export const VALUES: Readonly<Record<string, Readonly<Record<string, string>>>> 
   quantization: {
     ...{ bitsandbytes: 'int4', bnb: 'int4', q4: 'int4', q8: 'int8' },
     // Kernels of vLLM for the same weights: docs, "Quantization".
-    ...{ gptq_marlin: 'gptq', awq_marlin: 'awq' },
+    ...{ gptq_marlin: 'gptq', awq_marlin: 'awq', marlin: 'gptq', hqq: 'int4' },
+    ...{ fbgemm_fp8: 'f8', ptpc_fp8: 'f8', deepspeedfp: 'f8', modelopt: 'f8', w8a8_fp8: 'f8' },
+    ...{ modelopt_fp4: 'nvfp4', petit_nvfp4: 'nvfp4', w4afp8: 'int4' },
+    ...{ experts_int8: 'int8', w8a8_int8: 'int8', tpu_int8: 'int8' },
     // mlc-ai/mlc-llm docs, "Model Quantization": q0 has no quantization.
     ...{
       q4f16_1: 'int4',

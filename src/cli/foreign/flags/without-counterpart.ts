@@ -10,7 +10,7 @@ export const WITHOUT_COUNTERPART: readonly FlagRow[] = [
   ],
   [
     '<none>',
-    'gpu-offload=,ngl,n-gpu-layers,gpu-layers,gpulayers,n-cpu-moe,ncmoe,cpu-moe,cmoe,n-cpu-ffn=,ncffn=,split-mode=,sm=,main-gpu=,mg=,' +
+    'ngl,n-gpu-layers,gpu-layers,gpulayers,n-cpu-moe,ncmoe,cpu-moe,cmoe,n-cpu-ffn=,ncffn=,split-mode=,sm=,main-gpu=,mg=,' +
       'tensor-split=,ts=,override-tensor=,ot=,kv-offload,no-kv-offload,nkvo,kvo,swa-full,mmproj=,mm=,rope-scaling=,' +
       'rope-freq-base=,rope-freq-scale=,yarn-ext-factor=,yarn-attn-factor=,yarn-beta-slow=,yarn-beta-fast=,keep=,' +
       'typical=,typical-p=,presence-penalty=,frequency-penalty=,dry-multiplier=,dry-base=,dry-allowed-length=,' +

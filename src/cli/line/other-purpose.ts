@@ -1,0 +1,81 @@
+/** Lines of other tools with settings of another purpose than theirs. Loaded only for a line of one. */
+import type { DeclaredFlag } from './flag-example.js';
+import type { TypedLine } from './typed-line.js';
+
+/** Refuses settings of serving in a training, and epochs that cannot be counted. */
+export function refuseOtherPurpose(typed: TypedLine): void {
+  refuseTypeOfTraining(typed);
+  refuseServing(typed);
+  refuseLoneEpochs(typed);
+}
+
+/** The value of a flag of this command. */
+function givenValue(typed: TypedLine, name: string): string | undefined {
+  const at = typed.given.get(name);
+  const [, inline] = typed.words[at ?? -1]?.split(/=(.*)/s) ?? [];
+  return at === undefined ? undefined : (inline ?? typed.words[at + 1]);
+}
+
+/**
+ * Refuses the type of a model that another tool trains: it is that of the frozen weights under adapters. Weights in 4 bits
+ * have one, and so has a training of all weights, whose types are those of mixed precision.
+ */
+function refuseTypeOfTraining(typed: TypedLine): void {
+  const [purpose, dtype] = ['for', 'dtype'].map((name) => givenValue(typed, name));
+  const at = typed.given.get('dtype');
+  const isTrained = typed.isOfTool && purpose !== undefined && purpose !== 'serving';
+  if (!isTrained || at === undefined || !Object.hasOwn(typed.command.flags, 'base-dtype')) return;
+  const flag = typed.command.flags.dtype as DeclaredFlag;
+  const length = typed.lengthOf(flag, at);
+  const isQuantized = !/16|32|half|float$|auto/i.test(dtype ?? '');
+  const isOfBase = purpose === 'lora' || (purpose === 'qlora' && isQuantized);
+  const isBase = isOfBase && !typed.given.has('base-dtype');
+  const line = isBase
+    ? typed.corrected(at, ['--base-dtype', dtype ?? ''], length)
+    : {
+        ...typed.corrected(at, [], length),
+        leftOut: [`--dtype ${dtype} is the type of the ${isQuantized ? 'weights' : 'arithmetic'}`],
+      };
+  throw typed.mistake(`--dtype is a setting of serving, and --for ${purpose} excludes it`, [line]);
+}
+
+/** Settings of serving that programs of trainings have for what they generate on the way. */
+const OF_SERVING: readonly string[] = [
+  ...['output-tokens', 'prompt-tokens', 'users', 'eager', 'chunked-prefill'],
+  ...['gpu-memory-utilization', 'cache-dtype'],
+];
+
+/** Refuses settings of serving of a model that another tool trains. */
+function refuseServing(typed: TypedLine): void {
+  const purpose = givenValue(typed, 'for');
+  if (!typed.isOfTool || purpose === undefined || purpose === 'serving') return;
+  const flag = typed.flags.find(({ name }) => OF_SERVING.includes(name) && typed.given.has(name));
+  const at = typed.given.get(flag?.name ?? '');
+  if (flag === undefined || at === undefined) return;
+  const length = typed.lengthOf(flag, at);
+  const written = typed.words.slice(at, at + length).join(' ');
+  throw typed.mistake(`--${flag.name} is a setting of serving, and --for ${purpose} excludes it`, [
+    { ...typed.corrected(at, [], length), leftOut: [`${written} is a setting of serving`] },
+  ]);
+}
+
+/**
+ * Refuses epochs of another tool without data that can be counted, whose tokens are an example, and with a number of steps,
+ * which comes first there: huggingface/transformers TrainingArguments, `max_steps`.
+ */
+function refuseLoneEpochs(typed: TypedLine): void {
+  const at = typed.given.get('epochs');
+  const flag = typed.command.flags.epochs;
+  if (!typed.isOfTool || at === undefined || flag === undefined) return;
+  if (typed.given.has('steps')) {
+    const line = typed.corrected(at, [], typed.lengthOf(flag, at));
+    const leftOut = [`--epochs ${givenValue(typed, 'epochs')} is replaced by the steps`];
+    throw typed.mistake('--epochs and --steps cannot be used together', [{ ...line, leftOut }]);
+  }
+  const isCounted = ['data', 'data-tokens', 'tokens'].some((name) => typed.given.has(name));
+  if (isCounted || !Object.hasOwn(typed.command.flags, 'data-tokens')) return;
+  const line = typed.lineOf([...typed.words, '--data-tokens', '1B']);
+  throw typed.mistake('--epochs requires the number of tokens of the data', [
+    { ...line, hasExample: true, leftOut: ['1B stands for the tokens of your data'] },
+  ]);
+}
