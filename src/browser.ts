@@ -31,7 +31,8 @@ export type {
   SetOptions,
 } from './library/models/describe-model.js';
 export type { NamedPlanOptions, PlanOptions } from './library/plan.js';
-export { type ProfileOptions, profile, type SettingOptions } from './library/profile.js';
+export { type ProfileOptions, profile } from './library/profile.js';
+export type { SettingOptions } from './library/setting-options.js';
 export type { ValidateOptions } from './library/validate/validate.js';
 export {
   DEFAULT_FAMILY,

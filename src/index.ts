@@ -31,11 +31,12 @@ export {
 } from './library/models/describe-model.js';
 export { type HubOptions, type LoadOptions, loadModel } from './library/models/load-model.js';
 export { type NamedPlanOptions, type PlanOptions, plan } from './library/plan.js';
-export { type ProfileOptions, profile, type SettingOptions } from './library/profile.js';
+export { type ProfileOptions, profile } from './library/profile.js';
 export type { EngineOptions } from './library/run/engine-options.js';
 export { type EvaluateOptions, evaluate, type WeightOptions } from './library/run/evaluate.js';
 export { type GenerateOptions, generate } from './library/run/generate.js';
 export { type QuickTestOptions, quickTest } from './library/run/quick-test.js';
+export type { SettingOptions } from './library/setting-options.js';
 export { type ValidateOptions, validateConfig as validate } from './library/validate/validate.js';
 export { type ValidateFilesOptions, validateFiles } from './library/validate/validate-files.js';
 export { type VerifyOptions, verify } from './library/verify.js';

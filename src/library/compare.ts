@@ -11,7 +11,7 @@ import { settingFacts } from '../model/architecture/training-hints.js';
 import { DEFAULT_OPTIMIZER } from '../model/budget/optimizers.js';
 import { type AnswerNotes, type Model, withNotes } from './answer.js';
 import { checkOptions, type OptionKinds, requireModel } from './arguments.js';
-import { SETTING_KINDS, type SettingOptions } from './profile.js';
+import { SETTING_KINDS, type SettingOptions } from './setting-options.js';
 
 export interface CompareOptions extends SettingOptions {
   /** Columns to show: names of figures, or keys of the configs such as `model.num_layers`. Default: the main costs. */

@@ -8,7 +8,8 @@ import {
 } from '../model/budget/published/published-number.js';
 import type { Model } from './answer.js';
 import { requireModel } from './arguments.js';
-import { profileOf, type SettingOptions, settingOf } from './profile.js';
+import { profileOf, settingOf } from './profile.js';
+import type { SettingOptions } from './setting-options.js';
 
 /**
  * Explains a published number by the figures of a model.

@@ -1,3 +1,4 @@
+/** Kinds of the options of `fit`, as the library checks them. */
 import { CACHE_DTYPE_NAMES, DTYPE_NAMES } from '../base/tensor/dtype.js';
 import { type FitOptions, OFFLOADS } from '../estimate/fit/fit-options.js';
 import { PURPOSES } from '../estimate/fit/purpose.js';

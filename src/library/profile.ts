@@ -1,10 +1,3 @@
-/** `profile` as a function: parameters, memory and FLOPs of a model. */
-import {
-  CACHE_DTYPE_NAMES,
-  type CacheDtype,
-  DTYPE_NAMES,
-  type Dtype,
-} from '../base/tensor/dtype.js';
 import type { AdapterDescription } from '../checkpoint/adapter/adapter.js';
 import { memoryOnGpu } from '../estimate/fit/memory-on-gpu.js';
 import { inferenceIn, servedFormat, storedWeightFormat } from '../estimate/fit/model-memory.js';
@@ -12,15 +5,9 @@ import { servedParameters } from '../estimate/fit/serving/quantized.js';
 import { usualFormat } from '../estimate/fit/serving/weight-types.js';
 import { hintsOf } from '../model/architecture/training-hints.js';
 import type { Exact } from '../model/budget/figure.js';
-import { lastTokensFlopsOf, RECOMPUTES, type Recompute } from '../model/budget/flops.js';
+import { lastTokensFlopsOf } from '../model/budget/flops.js';
 import { generationOf, uncountedTower } from '../model/budget/generation.js';
-import {
-  DEFAULT_OPTIMIZER,
-  OPTIMIZER_NAMES,
-  type Optimizer,
-  PRECISION_NAMES,
-  type Precision,
-} from '../model/budget/optimizers.js';
+import { DEFAULT_OPTIMIZER } from '../model/budget/optimizers.js';
 import {
   blocksOf,
   checkLimits,
@@ -33,26 +20,7 @@ import { storedWeights } from '../model/quantization/stored-weights.js';
 import type { ProfileResult } from '../report/command-results.js';
 import { type AnswerNotes, type Model, withNotes } from './answer.js';
 import { checkOptions, type OptionKinds, requireModel } from './arguments.js';
-
-/** Sizes and types that a profile is counted for. A missing one is as in the config, or has its usual value. */
-export interface SettingOptions {
-  /** Sequences per batch. Default: 1, in training as in the config. */
-  readonly batch?: number | undefined;
-  /** Tokens per sequence. Default: as in the config, or 2048. */
-  readonly context?: number | undefined;
-  /** Type of the weights in inference. Default: as stored, or `bf16`. */
-  readonly dtype?: Dtype | undefined;
-  /** Type of keys, values and states. Default: that of the weights, with 16 bits or more. */
-  readonly cacheDtype?: CacheDtype | undefined;
-  /** Whether only unmasked attention scores count. */
-  readonly causal?: boolean | undefined;
-  /** Precision of the training. Default: as in the config, or `mixed`. */
-  readonly precision?: Precision | undefined;
-  /** Optimizer of the training. Default: `adamw`. */
-  readonly optimizer?: Optimizer | undefined;
-  /** Activations of the training that are computed again. Default: as in the config, or `none`. */
-  readonly recompute?: Recompute | undefined;
-}
+import { SETTING_KINDS, type SettingOptions } from './setting-options.js';
 
 export interface ProfileOptions extends SettingOptions {
   /** Whether each block has a row. */
@@ -70,18 +38,6 @@ export interface ProfileOptions extends SettingOptions {
   /** Explanations of a published number, from `explainPublished`. */
   readonly published?: PublishedReport | undefined;
 }
-
-/** Kinds of the values of a setting. */
-export const SETTING_KINDS: OptionKinds<SettingOptions> = {
-  batch: 'count',
-  context: 'count',
-  dtype: DTYPE_NAMES,
-  cacheDtype: CACHE_DTYPE_NAMES,
-  causal: 'flag',
-  precision: PRECISION_NAMES,
-  optimizer: OPTIMIZER_NAMES,
-  recompute: Object.keys(RECOMPUTES),
-};
 
 const PROFILE_KINDS: OptionKinds<ProfileOptions> = {
   ...SETTING_KINDS,
