@@ -100,8 +100,8 @@ describe('minimind/browser, bundled, minified and gzipped', () => {
 describe('one function of minimind/browser, bundled into one file, minified and gzipped', () => {
   test.each([
     ['countParameters', 3e3],
-    ['profile', 62e3],
-    ['fit', 143e3],
+    ['profile', 55e3],
+    ['fit', 115e3],
   ])('%s has at most %d bytes', async (name, most) => {
     const folder = await bundled(`{ ${name} }`, false);
     expect(fs.readdirSync(folder)).toEqual(['page.mjs']);

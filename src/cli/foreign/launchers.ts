@@ -353,7 +353,7 @@ function fromLauncher(launcher: string, words: readonly string[]): StartedLine |
 const recipeCommand = (recipe: string): string =>
   ownValue(RECIPES, recipe) ?? (/^(?:qat_)?lora_/.test(recipe) ? 'finetune-lora' : 'train');
 
-/** What a recipe of torchtune does that no line here says: reinforcement learning, and weights that learn to be quantized. */
+/** Parts of torchtune recipes without a counterpart here: reinforcement learning, and training with quantized weights. */
 function leftOutRecipe(recipe: string): string[] {
   const isRead = Object.hasOwn(RECIPES, recipe) || /^(?:full|lora)_finetune_/.test(recipe);
   return isRead

@@ -2,15 +2,6 @@
 import { foldedName } from '../foreign/spellings.js';
 import type { TypedLine } from './typed-line.js';
 
-/** A flag that the command does not know, and its value after `=`. */
-export interface GivenFlag {
-  readonly at: number;
-  readonly name: string;
-  /** The name with its dashes. */
-  readonly written: string;
-  readonly value: string | undefined;
-}
-
 /** Values that turn a switch on, and those that turn it off. */
 export const TRUE = /^(?:true|yes|on|1)$/i;
 export const FALSE = /^(?:false|no|off|0)$/i;

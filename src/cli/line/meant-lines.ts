@@ -5,10 +5,10 @@ import { ownValue } from '../../base/values.js';
 import type { FlagMeaning } from '../foreign/meanings.js';
 import { foldedName, nearestValue } from '../foreign/spellings.js';
 import { type DeclaredFlag, exampleOf, isPlaceholder } from './flag-example.js';
-import { FALSE, type GivenFlag, givenFlag, TRUE, valueGiven } from './given-flags.js';
+import { FALSE, givenFlag, TRUE, valueGiven } from './given-flags.js';
 import type { MeantLine } from './line-mistake.js';
 import { missingFile, missingText } from './missing-file.js';
-import { isPlainValue, MODEL_ARGUMENTS, type TypedLine } from './typed-line.js';
+import { type GivenFlag, isPlainValue, MODEL_ARGUMENTS, type TypedLine } from './typed-line.js';
 
 /** A flag with a value: what it accepts. */
 export interface Option {
@@ -273,7 +273,7 @@ function draftLines(
       ...(dtype === undefined ? [] : [`${dtype} of a draft has no counterpart here`]),
     ],
   }));
-  // A head of EAGLE or Medusa is no model of its own.
+  // A head of EAGLE or Medusa works only with its model.
   const isHead = /eagle|medusa|mtp|nextn/i.test(typed.words.join(' '));
   const ofHub = isHubName(value) && !isHead ? [lineOf(`hf:${value}`)] : [];
   return [...named, lineOf(value), ...ofHub, withoutFlag(typed, given, '<none>', length)];

@@ -7,11 +7,11 @@ import { quote } from '../../config/quote.js';
 const isWrittenAsFile = (word: string): boolean =>
   !isHubName(word) && /[/\\]|\.[a-z]\w*$/i.test(word);
 
-/** What is said of a word that is neither a file nor a model. */
+/** Message for a word that names neither a file nor a known model. */
 export const missingText = (word: string): string =>
   `there is no ${isWrittenAsFile(word) ? 'file' : 'model'} ${quote(word)}`;
 
-/** What is said of the first word that is written as a file and is none; undefined where all are there. */
+/** Message for the first word that is written as a file, where there is no such file; undefined if there are all. */
 export function missingFile(words: readonly string[]): string | undefined {
   const missing = words.find((word) => isWrittenAsFile(word) && !fs.existsSync(word));
   return missing === undefined ? undefined : missingText(missing);

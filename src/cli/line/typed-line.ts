@@ -11,21 +11,22 @@ export type DeclaredCommand = Pick<
   'id' | 'args' | 'flags' | 'strict' | 'examples'
 >;
 
-/** A flag that the command does not know. */
-interface UnknownFlag {
+/** A flag that the command does not know, and its value after `=`. */
+export interface GivenFlag {
   readonly at: number;
   readonly name: string;
+  /** The name with its dashes. */
   readonly written: string;
   readonly value: string | undefined;
 }
 
-/** What several words of a line of another tool mean together. */
+/** Meanings of several words together, in lines of other tools. */
 interface ToolLines {
   readonly OF_ADAPTERS: RegExp;
   readonly OF_LORA: RegExp;
   readonly fitOfPlan: (typed: TypedLine) => readonly string[];
   readonly refuseOtherPurpose: (typed: TypedLine) => void;
-  readonly wholeLine: (typed: TypedLine, given: UnknownFlag) => MeantLine | undefined;
+  readonly wholeLine: (typed: TypedLine, given: GivenFlag) => MeantLine | undefined;
 }
 
 /** The words of other tools, which are loaded for a line that needs them. */

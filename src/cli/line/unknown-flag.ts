@@ -7,10 +7,10 @@ import { quote } from '../../config/quote.js';
 import { foldedName } from '../foreign/spellings.js';
 import { memoryOfCard } from './extra-words.js';
 import { exampleOf } from './flag-example.js';
-import { type GivenFlag, valueGiven } from './given-flags.js';
+import { valueGiven } from './given-flags.js';
 import type { LineMistake, MeantLine } from './line-mistake.js';
 import { linesOf, meantLines, withoutFlag } from './meant-lines.js';
-import { MODEL_ARGUMENTS, spaced, type TypedLine } from './typed-line.js';
+import { type GivenFlag, MODEL_ARGUMENTS, spaced, type TypedLine } from './typed-line.js';
 
 /** Commands that answer about one model, which a flag of one of them is for. */
 const ABOUT_A_MODEL: readonly string[] = ['profile', 'fit', 'train-plan'];
@@ -150,7 +150,7 @@ function asSetting(typed: TypedLine, { at, name, value }: GivenFlag): MeantLine[
   // A word that is neither a value of a key nor an argument is the value of something else.
   const isOther = value === undefined && !isNext && !(next ?? '-').startsWith('-');
   if (isOther && typed.isLooseValue(at + 1)) return [];
-  // Several numbers are no value of one key.
+  // A key has one value, not several numbers.
   if (isNext && /^[\d.]+$/.test(typed.words[at + 2] ?? '')) return [];
   const given = value ?? (isNext ? next : 'true');
   if (!SETTING.test(given)) return [];

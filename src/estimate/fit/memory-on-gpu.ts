@@ -4,8 +4,8 @@ import { stateDtypeOf } from '../../base/tensor/dtype.js';
 import type { LanguageModel } from '../../model/architecture/layer.js';
 import type { Bounds } from '../../model/budget/figure.js';
 import type { ResolvedSetting } from '../../model/budget/profile-model.js';
-import { type Gpu, USUAL_GPU } from '../hardware/gpu.js';
-import { gpuNamed } from '../hardware/gpus.js';
+import type { Gpu } from '../hardware/gpu.js';
+import { usualGpu } from '../hardware/nvidia.js';
 import { weightLayout } from './serving/quantized.js';
 import { servingMemoryOf } from './serving/serving-memory.js';
 import type { WeightFormat } from './serving/weight-types.js';
@@ -26,7 +26,7 @@ export function memoryOnGpu(
   model: LanguageModel,
   { inference, training }: ResolvedSetting,
   weights: WeightFormat,
-  gpu: Gpu = gpuNamed(USUAL_GPU),
+  gpu: Gpu = usualGpu,
 ): MemoryOnGpu {
   const { batch, context, cacheDtype } = inference;
   const form = { weights, cacheDtype, stateDtype: stateDtypeOf(cacheDtype), tensorParallel: 1 };

@@ -8,7 +8,8 @@ import { AMD } from './amd.js';
 import { GEFORCE } from './geforce.js';
 import type { Gpu } from './gpu.js';
 import { LAPTOPS } from './laptops.js';
-import { NVIDIA_DATA_CENTER, NVIDIA_WORKSTATION } from './nvidia.js';
+import { NVIDIA_DATA_CENTER } from './nvidia.js';
+import { NVIDIA_WORKSTATION } from './nvidia-workstation.js';
 import { OTHER_MAKERS } from './other-makers.js';
 
 export const GPUS: readonly Gpu[] = [

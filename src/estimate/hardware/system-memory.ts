@@ -101,13 +101,6 @@ function speedOf(
     : undefined;
 }
 
-/** Largest bandwidth of a desktop with two channels: DDR5-6400. */
-const DESKTOP_BANDWIDTH = 102e9;
-
-/** Whether the memory has more channels than that of a desktop: few cores then do not read at its full speed. */
-export const isOfWorkstation = ({ channels, bandwidth }: SystemMemory): boolean =>
-  channels === null ? bandwidth >= DESKTOP_BANDWIDTH : channels > USUAL_CHANNELS;
-
 /** A machine without a GPU: everything is in system memory. */
 export const PROCESSOR: Cluster = {
   gpu: {

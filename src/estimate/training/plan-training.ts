@@ -15,8 +15,8 @@ import { stepTimeIfKnown, trainingCost, trainingTimeOf } from '../fit/training/s
 import type { FitVerdict } from '../fit/training/training-fit.js';
 import { fitTrainingMemory } from '../fit/training/training-memory.js';
 import type { Convention, TrainingFitSetting } from '../fit/training/training-setting.js';
-import { type Cluster, USUAL_GPU } from '../hardware/gpu.js';
-import { GPUS } from '../hardware/gpus.js';
+import type { Cluster } from '../hardware/gpu.js';
+import { usualGpu } from '../hardware/nvidia.js';
 import type { MeasuredGradients } from './count-gradients.js';
 import type { Mistake } from './mistakes/find-mistakes.js';
 import { findMistakes } from './mistakes/find-mistakes.js';
@@ -329,17 +329,14 @@ function checkpointSizes(
   };
 }
 
-/** GPU whose memory is counted where none is given: the workspace of kernels hardly differs. */
-const ANY_GPU = GPUS.find(({ name }) => name === USUAL_GPU) ?? GPUS[0];
-
 /** The setting of a fit, without the size of a step: the number of replicas is part of that. */
 function fitSettingOf(model: LanguageModel, request: TrainPlanRequest): TrainingFitSetting {
-  if (ANY_GPU === undefined) throw new Error('a table without GPUs');
   const { cluster, mfu, recompute, sharding, axes, convention = 'zero' } = request;
   const { values } = request.settings;
   const isRecomputed = values.gradient_checkpointing === true;
   return {
-    cluster: cluster ?? { gpu: ANY_GPU, gpus: values.gpus ?? 1, network: null },
+    // The workspace of kernels hardly differs between GPUs.
+    cluster: cluster ?? { gpu: usualGpu, gpus: values.gpus ?? 1, network: null },
     microBatch: values.batch_size ?? 1,
     context: contextOf(model, request),
     precision: precisionOf(values) === 'float32' ? 'float32' : 'mixed',

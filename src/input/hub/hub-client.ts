@@ -5,7 +5,7 @@ import { downloadLine } from '../../base/text/hub-names.js';
 import { parseJson } from '../../base/text/json.js';
 import { shortened } from '../../base/text/words.js';
 import { quote } from '../../config/quote.js';
-import { builtInAdvice } from './built-in-sizes.js';
+import { builtInAdvice } from '../published/published-models.js';
 import {
   type HttpAnswer,
   HttpClient,

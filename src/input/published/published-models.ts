@@ -132,6 +132,11 @@ export function publishedModelNamed(text: string): NamedModel | undefined {
   return { model, others };
 }
 
+/** The way without a network for a repository whose sizes are part of the program; undefined for any other. */
+export const builtInAdvice = (repository: string): string | undefined =>
+  publishedModelNamed(repository) &&
+  `where its sizes are enough, write ${repository} alone: they are built in`;
+
 /** Presets of a series whose name has no usual size; none for another name. */
 export function publishedSizes(text: string): readonly string[] {
   const key = keyOf(text.trim());

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { bandwidthOf, peakFor } from '../../../src/estimate/hardware/gpu.js';
+import { gpuOfProfile } from '../../../src/estimate/hardware/machine-gpu.js';
 import {
-  gpuOfProfile,
   type MachineProfile,
   type MeasurementSpread,
   machineProfileSchema,

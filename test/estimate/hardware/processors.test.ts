@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
+import { isOfWorkstation } from '../../../src/estimate/fit/places/system-speed.js';
 import { knownProcessor } from '../../../src/estimate/hardware/processors.js';
-import { isOfWorkstation, systemMemory } from '../../../src/estimate/hardware/system-memory.js';
+import { systemMemory } from '../../../src/estimate/hardware/system-memory.js';
 
 describe('a processor', () => {
   // Names of /proc/cpuinfo, and as people write them.

@@ -381,7 +381,7 @@ function spreadOver(model: LanguageModel, spread: Spread): Stage[] {
   });
 }
 
-/** Whether one block stands for all equal ones: with stages, or experts on GPUs of their own, each block counts by itself. */
+/** Whether equal blocks are counted once. With pipeline or expert parallelism, each block is counted separately. */
 const hasKinds = ({ pipeline, expert }: Pick<Spread, 'pipeline' | 'expert'>): boolean =>
   pipeline === 1 && expert === 1;
 

@@ -1,6 +1,16 @@
 /** Speed of system memory: the share of its bandwidth that programs reach, and of copies to a GPU. */
 import type { Bounds } from '../../../model/budget/figure.js';
-import { isOfWorkstation, type SystemMemory } from '../../hardware/system-memory.js';
+import type { SystemMemory } from '../../hardware/system-memory.js';
+
+/** Most channels of a desktop's memory. */
+const DESKTOP_CHANNELS = 2;
+
+/** Largest bandwidth of a desktop with two channels: DDR5-6400. */
+const DESKTOP_BANDWIDTH = 102e9;
+
+/** Whether the memory has more channels than that of a desktop: few cores then do not read at its full speed. */
+export const isOfWorkstation = ({ channels, bandwidth }: SystemMemory): boolean =>
+  channels === null ? bandwidth >= DESKTOP_BANDWIDTH : channels > DESKTOP_CHANNELS;
 
 /** Share of the bandwidth of system memory that products of a processor reach. */
 interface SystemShare {

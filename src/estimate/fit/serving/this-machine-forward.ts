@@ -16,12 +16,8 @@ import { type Bounds, type Quantity, quantity } from '../../../model/budget/figu
 import { type ComponentFlops, forwardFlopsOf } from '../../../model/budget/flops.js';
 import { countParameters } from '../../../model/budget/parameters.js';
 import { activationsOf } from '../../../model/budget/saved-activations.js';
-import {
-  bestProduct,
-  type MachineProfile,
-  type MachineSpeed,
-  type ProductRate,
-} from '../../hardware/machine-profile.js';
+import { bestProduct } from '../../hardware/machine-gpu.js';
+import type { MachineProfile, MachineSpeed, ProductRate } from '../../hardware/machine-profile.js';
 
 export interface ForwardSize {
   /** Sequences. @integer @minimum 1 */

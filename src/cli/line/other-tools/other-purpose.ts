@@ -1,5 +1,6 @@
 /** Lines of other tools with settings of another purpose than theirs. Loaded only for a line of one. */
 import type { DeclaredFlag } from './flag-example.js';
+import { valueGiven } from './given-flags.js';
 import type { TypedLine } from './typed-line.js';
 
 /** Refuses settings of serving in a training, and epochs that cannot be counted. */
@@ -9,19 +10,12 @@ export function refuseOtherPurpose(typed: TypedLine): void {
   refuseLoneEpochs(typed);
 }
 
-/** The value of a flag of this command. */
-function givenValue(typed: TypedLine, name: string): string | undefined {
-  const at = typed.given.get(name);
-  const [, inline] = typed.words[at ?? -1]?.split(/=(.*)/s) ?? [];
-  return at === undefined ? undefined : (inline ?? typed.words[at + 1]);
-}
-
 /**
  * Refuses the type of a model that another tool trains: it is that of the frozen weights under adapters. Weights in 4 bits
  * have one, and so has a training of all weights, whose types are those of mixed precision.
  */
 function refuseTypeOfTraining(typed: TypedLine): void {
-  const [purpose, dtype] = ['for', 'dtype'].map((name) => givenValue(typed, name));
+  const [purpose, dtype] = ['for', 'dtype'].map((name) => valueGiven(typed, name));
   const at = typed.given.get('dtype');
   const isTrained = typed.isOfTool && purpose !== undefined && purpose !== 'serving';
   if (!isTrained || at === undefined || !Object.hasOwn(typed.command.flags, 'base-dtype')) return;
@@ -47,7 +41,7 @@ const OF_SERVING: readonly string[] = [
 
 /** Refuses settings of serving of a model that another tool trains. */
 function refuseServing(typed: TypedLine): void {
-  const purpose = givenValue(typed, 'for');
+  const purpose = valueGiven(typed, 'for');
   if (!typed.isOfTool || purpose === undefined || purpose === 'serving') return;
   const flag = typed.flags.find(({ name }) => OF_SERVING.includes(name) && typed.given.has(name));
   const at = typed.given.get(flag?.name ?? '');
@@ -69,7 +63,7 @@ function refuseLoneEpochs(typed: TypedLine): void {
   if (!typed.isOfTool || at === undefined || flag === undefined) return;
   if (typed.given.has('steps')) {
     const line = typed.corrected(at, [], typed.lengthOf(flag, at));
-    const leftOut = [`--epochs ${givenValue(typed, 'epochs')} is replaced by the steps`];
+    const leftOut = [`--epochs ${valueGiven(typed, 'epochs')} is replaced by the steps`];
     throw typed.mistake('--epochs and --steps cannot be used together', [{ ...line, leftOut }]);
   }
   const isCounted = ['data', 'data-tokens', 'tokens'].some((name) => typed.given.has(name));

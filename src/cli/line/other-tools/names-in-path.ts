@@ -52,7 +52,7 @@ const typeOf = ({ name, dtype }: QuantizedName): QuantizedName => ({
   dtype: dtype ?? usualType(name),
 });
 
-/** What the command of a line accepts. */
+/** Properties of a command that decide how it takes a model. */
 export interface Takes {
   /** The flag for a type of weights that can be added. */
   readonly type: 'dtype' | 'base-dtype' | undefined;

@@ -1,4 +1,4 @@
-/** The words of other tools, and what several of them mean together. Loaded only for a line with such a word. */
+/** Meanings of the words of other tools, alone and together. Loaded only for a line with such a word. */
 export * from '../foreign/meanings.js';
 export { refuseOtherPurpose } from './other-purpose.js';
 export { fitOfPlan, OF_ADAPTERS, OF_LORA, wholeLine } from './whole-lines.js';
