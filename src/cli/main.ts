@@ -160,7 +160,7 @@ async function checkLine(
   const name = words.slice(0, isCommand ? 1 : 2);
   const rest = (await readWords([...words], config, isOfTool)).slice(name.length);
   const declared = config.findCommand(name.join(':'), { must: true });
-  const { isOfHub, refuseOtherWord } = await import('./line/other-word.js');
+  const { isOfHub, refuseOtherWord } = await import('./line/other-tools/other-word.js');
   if (isOfTool) await refuseOtherWord(declared, [...name, ...rest], name.length);
   const reference = isOfHub(declared) ? undefined : rest.find((word) => word.startsWith('hf:'));
   if (reference !== undefined) {
@@ -319,7 +319,7 @@ async function readWords(words: string[], config: Config, isOfTool = false): Pro
     return [...name, ...read()];
   } catch (error) {
     if (!(error instanceof NeedsMeanings)) throw error;
-    return [...name, ...read(await import('./line/tool-meanings.js'))];
+    return [...name, ...read(await import('./line/other-tools/tool-meanings.js'))];
   }
 }
 

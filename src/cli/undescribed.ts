@@ -11,7 +11,10 @@ import type {
   WeightsFitResult,
   WeightsResult,
 } from '../estimate/undescribed/undescribed-results.js';
-import type { CheckpointFlags, LoadedModel } from '../input/model-input/checkpoint-model.js';
+import type {
+  CheckpointFlags,
+  LoadedModel,
+} from '../input/model-input/checkpoint/checkpoint-model.js';
 import { openModelSource } from '../input/model-input/model-source.js';
 import { loadModelFile } from '../input/model-input/read-model-file.js';
 import { isFolderRefused, UndescribedModel } from '../input/model-input/undescribed-model.js';

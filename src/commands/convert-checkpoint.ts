@@ -15,7 +15,7 @@ import { type PartsMode, partsMode } from '../cli/flags/parts-flags.js';
 import { answeredFromPlan } from '../cli/plan-answer.js';
 import { progressDisplay, stepProgress } from '../cli/progress.js';
 import type { ConversionRequest } from '../convert/conversion/job.js';
-import { checkpointWarnings } from '../input/model-input/checkpoint-config.js';
+import { checkpointWarnings } from '../input/model-input/checkpoint/checkpoint-config.js';
 import { openedForConversion } from '../library/convert.js';
 import { convertReport } from '../report/convert/convert-report.js';
 import { partsReport } from '../report/parts-report.js';

@@ -7,8 +7,8 @@ import { details, savedFile, sourceOf, weightFlags } from '../cli/flags/flags.js
 import { seedOf, weightForm } from '../cli/flags/value-flags.js';
 import { progressDisplay } from '../cli/progress.js';
 import type { ExportResult } from '../engine/export-files.js';
+import { openWeighted } from '../input/model-input/checkpoint/weighted-model.js';
 import type { ModelFile } from '../input/model-input/model-file.js';
-import { openWeighted } from '../input/model-input/weighted-model.js';
 import { exportReport } from '../report/models.js';
 
 export default class Export extends BaseCommand {

@@ -23,7 +23,7 @@ import { storedWeightFormat } from '../estimate/fit/model-memory.js';
 import { PURPOSES } from '../estimate/fit/purpose.js';
 import { nameWithoutCount } from '../estimate/hardware/cluster-named.js';
 import type { HardwareList } from '../estimate/hardware/gpu.js';
-import type { LoadedModel } from '../input/model-input/checkpoint-model.js';
+import type { LoadedModel } from '../input/model-input/checkpoint/checkpoint-model.js';
 import { isAdapterPlace, locateModel, modelsIn } from '../input/model-input/locate.js';
 import { openModelSource } from '../input/model-input/model-source.js';
 import { asWhole } from '../input/model-input/whole-model.js';

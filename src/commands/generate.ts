@@ -13,7 +13,7 @@ import { answerPrompts, talk } from '../cli/generation-output.js';
 import { LineMistake } from '../cli/line/line-mistake.js';
 import { isStdout, writeStdout } from '../cli/output.js';
 import { progressDisplay } from '../cli/progress.js';
-import { foldersOf, openWeighted } from '../input/model-input/weighted-model.js';
+import { foldersOf, openWeighted } from '../input/model-input/checkpoint/weighted-model.js';
 import type { GivenScoresRequest } from '../language/generation/given-distribution.js';
 import type { Generation } from '../language/generation/open-generation.js';
 import type { PromptSource } from '../language/generation/prompts.js';

@@ -15,7 +15,7 @@ import { counts } from '../cli/flags/value-flags.js';
 import { filterByName } from '../cli/name-filter.js';
 import { progress } from '../cli/progress.js';
 import type { SrteSurvey } from '../convert/conversion/srte/survey-srte.js';
-import { checkpointWarnings } from '../input/model-input/checkpoint-config.js';
+import { checkpointWarnings } from '../input/model-input/checkpoint/checkpoint-config.js';
 import { inspectCheckpoint } from '../library/inspect.js';
 import { inspectReport } from '../report/inspect/inspect-report.js';
 

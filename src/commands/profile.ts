@@ -15,7 +15,7 @@ import {
 import { bytesLimit, countLimit, publishedNumber } from '../cli/flags/value-flags.js';
 import { USUAL_GPU } from '../estimate/hardware/gpu.js';
 import type { WeightsResult } from '../estimate/undescribed/undescribed-results.js';
-import type { LoadedModel } from '../input/model-input/checkpoint-model.js';
+import type { LoadedModel } from '../input/model-input/checkpoint/checkpoint-model.js';
 import { isAdapterPlace, locateModel } from '../input/model-input/locate.js';
 import { openModelSource } from '../input/model-input/model-source.js';
 import { asWhole } from '../input/model-input/whole-model.js';

@@ -17,13 +17,13 @@ import {
   checkpointAsConfig,
   checkpointWarnings,
   openFlaggedCheckpoint,
-} from '../input/model-input/checkpoint-config.js';
+} from '../input/model-input/checkpoint/checkpoint-config.js';
+import { configFirst, configOf } from '../input/model-input/checkpoint/required-config.js';
+import { verifiedModel } from '../input/model-input/checkpoint/verify-checkpoint.js';
 import { locateModel } from '../input/model-input/locate.js';
 import type { ModelFile } from '../input/model-input/model-file.js';
 import { modelOf } from '../input/model-input/model-file.js';
 import { loadModelFile } from '../input/model-input/read-model-file.js';
-import { configFirst, configOf } from '../input/model-input/required-config.js';
-import { verifiedModel } from '../input/model-input/verify-checkpoint.js';
 import { againstReport } from '../report/quick-test/against.js';
 import { overfitReport } from '../report/quick-test/overfit-report.js';
 import { quickTestReport, traceReport } from '../report/quick-test/quick-test-report.js';

@@ -1,6 +1,6 @@
 import type { Problem } from '../base/errors.js';
 import type { MountedReference } from '../input/hub/mount-reference.js';
-import type { LoadedModel } from '../input/model-input/checkpoint-model.js';
+import type { LoadedModel } from '../input/model-input/checkpoint/checkpoint-model.js';
 
 /** A loaded model, as the functions of the library take it. */
 export interface Model extends LoadedModel {

@@ -4,7 +4,7 @@ import type { CONVERTED_DTYPES, QUANTIZATIONS } from '../convert/conversion/conv
 import type { ConversionResult } from '../convert/conversion/conversion-result.js';
 import type { ConversionRequest } from '../convert/conversion/job.js';
 import { withAdapter } from '../input/model-input/adapter-model.js';
-import { checkpointWarnings } from '../input/model-input/checkpoint-config.js';
+import { checkpointWarnings } from '../input/model-input/checkpoint/checkpoint-config.js';
 import { openModelCheckpoint } from '../input/model-input/gguf/gguf-checkpoint.js';
 import { type AnswerNotes, withNotes } from './answer.js';
 import { overridesOf, type SetOptions } from './models/describe-model.js';

@@ -24,7 +24,7 @@ import {
   checkpointWarnings,
   type StoredModel,
   storedModel,
-} from '../input/model-input/checkpoint-config.js';
+} from '../input/model-input/checkpoint/checkpoint-config.js';
 import { modelViewOf } from '../input/model-input/gguf/gguf-checkpoint.js';
 import { onnxViewOf } from '../input/model-input/onnx/onnx-tensors.js';
 import type { FamilyName } from '../model/architecture/families.js';

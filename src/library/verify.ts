@@ -6,14 +6,11 @@ import { openAdapter } from '../checkpoint/adapter/adapter.js';
 import type { Checkpoint } from '../checkpoint/checkpoint.js';
 import type { ConfigDocument } from '../config/document.js';
 import { basePathOf } from '../input/model-input/adapter-model.js';
-import { checkpointWarnings, findConfig } from '../input/model-input/checkpoint-config.js';
-import { openModelCheckpoint } from '../input/model-input/gguf/gguf-checkpoint.js';
-import { isAdapterPlace, locateModel, type ModelPlace } from '../input/model-input/locate.js';
-import { type ModelLoadOptions, modelOf } from '../input/model-input/model-file.js';
-import { openModelSource, withErrorOf } from '../input/model-input/model-source.js';
-import { onnxViewOf } from '../input/model-input/onnx/onnx-tensors.js';
-import { readConfig } from '../input/model-input/read-model-file.js';
-import { withoutConfig } from '../input/model-input/required-config.js';
+import {
+  checkpointWarnings,
+  findConfig,
+} from '../input/model-input/checkpoint/checkpoint-config.js';
+import { withoutConfig } from '../input/model-input/checkpoint/required-config.js';
 import {
   compareValues,
   type ValueComparison,
@@ -21,7 +18,13 @@ import {
   type VerifyResult,
   verifiedAdapter,
   verifyCheckpoint,
-} from '../input/model-input/verify-checkpoint.js';
+} from '../input/model-input/checkpoint/verify-checkpoint.js';
+import { openModelCheckpoint } from '../input/model-input/gguf/gguf-checkpoint.js';
+import { isAdapterPlace, locateModel, type ModelPlace } from '../input/model-input/locate.js';
+import { type ModelLoadOptions, modelOf } from '../input/model-input/model-file.js';
+import { openModelSource, withErrorOf } from '../input/model-input/model-source.js';
+import { onnxViewOf } from '../input/model-input/onnx/onnx-tensors.js';
+import { readConfig } from '../input/model-input/read-model-file.js';
 import { type AnswerNotes, withNotes } from './answer.js';
 import { type ConfigOptions, overridesOf } from './models/describe-model.js';
 import { type HubOptions, mounted } from './models/load-model.js';

@@ -13,12 +13,12 @@ import type { FaultKind, TensorProperties } from '../checkpoint/reconcile/faults
 import { ignoredIn, ignoredText } from '../checkpoint/reconcile/ignored-tensors.js';
 import type { FaultGroup, ReconciliationNote } from '../checkpoint/reconcile/notes.js';
 import type { ConfigDifference, Suggestion } from '../checkpoint/reconcile/reconcile.js';
-import type { BadTensor, ValueScan } from '../input/model-input/scan-values.js';
 import type {
   ValueComparison,
   VerifyAnswer,
   VerifyResult,
-} from '../input/model-input/verify-checkpoint.js';
+} from '../input/model-input/checkpoint/verify-checkpoint.js';
+import type { BadTensor, ValueScan } from '../input/model-input/scan-values.js';
 import { onnxNotes } from './inspect/inspect-formats.js';
 import type { Block, Cell, Fact, Field, Report, TableBlock, Verdict } from './kit/report.js';
 import {

@@ -7,7 +7,7 @@ import { foldedName } from '../../src/cli/foreign/spellings.js';
 import { readCommandLine } from '../../src/cli/line/command-line.js';
 import { exampleOf } from '../../src/cli/line/flag-example.js';
 import { LineMistake, type MeantLine } from '../../src/cli/line/line-mistake.js';
-import * as meanings from '../../src/cli/line/tool-meanings.js';
+import * as meanings from '../../src/cli/line/other-tools/tool-meanings.js';
 import type { DeclaredCommand } from '../../src/cli/line/typed-line.js';
 import { inPackage } from '../fixtures.js';
 

@@ -26,7 +26,12 @@ import { recipeWords } from './launchers.js';
 import { LATE_COMMANDS, PROGRAM_FLAGS, PROGRAMS, programInFile } from './programs.js';
 import { foldedName } from './spellings.js';
 
-export { linesWithOther, missingModel, namesInPath, typeFlag } from '../line/names-in-path.js';
+export {
+  linesWithOther,
+  missingModel,
+  namesInPath,
+  typeFlag,
+} from '../line/other-tools/names-in-path.js';
 export { writtenFlag } from './programs.js';
 
 const NO_BENCHMARKS =

@@ -12,7 +12,7 @@ import {
   presetsNamed,
 } from '../../input/model-input/locate.js';
 import type { MeantLine } from './line-mistake.js';
-import { linesWithOther } from './names-in-path.js';
+import { linesWithOther } from './other-tools/names-in-path.js';
 
 /** Commands that only read configs, and those that only read checkpoints. */
 const OF_CONFIGS: readonly string[] = ['validate', 'compare-srte'];

@@ -9,7 +9,7 @@ import { groupByPattern, templateOf } from '../../checkpoint/names.js';
 import { parameterNames } from '../../checkpoint/reconcile/faults.js';
 import { viewsOf } from '../../checkpoint/sharing.js';
 import { encodedBytes } from '../../checkpoint/stored-tensor.js';
-import type { ConfigOrigin } from '../../input/model-input/checkpoint-config.js';
+import type { ConfigOrigin } from '../../input/model-input/checkpoint/checkpoint-config.js';
 import type { SrteLayout } from '../../model/architecture/srte-layout.js';
 import { srteParameters } from '../../model/architecture/srte-layout.js';
 import { tensorsOf } from '../../model/architecture/walk.js';

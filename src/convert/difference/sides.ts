@@ -18,7 +18,7 @@ import {
   checkpointWarnings,
   descriptionOf,
   findConfig,
-} from '../../input/model-input/checkpoint-config.js';
+} from '../../input/model-input/checkpoint/checkpoint-config.js';
 import { modelViewOf } from '../../input/model-input/gguf/gguf-checkpoint.js';
 import { locateModel, type ModelPlace } from '../../input/model-input/locate.js';
 import { type ModelFile, modelOf } from '../../input/model-input/model-file.js';

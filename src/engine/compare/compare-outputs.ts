@@ -12,13 +12,16 @@ import { setting } from '../../base/text/setting.js';
 import { formatInteger } from '../../base/text/units.js';
 import { counted } from '../../base/text/words.js';
 import type { Checkpoint, CheckpointPath } from '../../checkpoint/checkpoint.js';
-import { checkpointWarnings, findConfig } from '../../input/model-input/checkpoint-config.js';
+import {
+  checkpointWarnings,
+  findConfig,
+} from '../../input/model-input/checkpoint/checkpoint-config.js';
+import { verifiedModel } from '../../input/model-input/checkpoint/verify-checkpoint.js';
 import { openModelCheckpoint } from '../../input/model-input/gguf/gguf-checkpoint.js';
 import { hasWeights, locateModel } from '../../input/model-input/locate.js';
 import type { ModelFile } from '../../input/model-input/model-file.js';
 import { modelOf } from '../../input/model-input/model-file.js';
 import { loadModelFile } from '../../input/model-input/read-model-file.js';
-import { verifiedModel } from '../../input/model-input/verify-checkpoint.js';
 import type { LanguageModel } from '../../model/architecture/layer.js';
 import { countParameters } from '../../model/budget/parameters.js';
 import type { CallSize, EngineInfo, RunOutput, TokenIds } from '../engine.js';

@@ -20,7 +20,7 @@ import type { Fault } from '../../checkpoint/reconcile/faults.js';
 import { parameterNames } from '../../checkpoint/reconcile/faults.js';
 import type { LanguageModel } from '../../model/architecture/layer.js';
 import { stateDictOf, tensorsOf } from '../../model/architecture/walk.js';
-import { adjustedToCheckpoint, findConfig } from './checkpoint-config.js';
+import { adjustedToCheckpoint, findConfig } from './checkpoint/checkpoint-config.js';
 import { modelOf } from './model-file.js';
 
 /** All names of each parameter of a model. */

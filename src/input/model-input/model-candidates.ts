@@ -9,7 +9,7 @@ import { sumOfTensors } from '../../model/architecture/equal-blocks.js';
 import type { LanguageModel, Layer } from '../../model/architecture/layer.js';
 import { type SettingFacts, settingFacts } from '../../model/architecture/training-hints.js';
 import { walkCounted } from '../../model/architecture/walk.js';
-import type { CheckpointFlags, LoadedModel, ModelSource } from './checkpoint-model.js';
+import type { CheckpointFlags, LoadedModel, ModelSource } from './checkpoint/checkpoint-model.js';
 import { loadAllFiles, openModelSource } from './model-source.js';
 import { asWhole } from './whole-model.js';
 

@@ -1,7 +1,7 @@
 /** Models from configs, standard input and checkpoints. */
 import { type Problem, problemsOf, UserError, usageError } from '../../base/errors.js';
 import { setting } from '../../base/text/setting.js';
-import type { CheckpointFlags, ModelSource } from './checkpoint-model.js';
+import type { CheckpointFlags, ModelSource } from './checkpoint/checkpoint-model.js';
 import { locateModel, type ModelReference } from './locate.js';
 import { modelOf } from './model-file.js';
 import { readConfig } from './read-model-file.js';
@@ -18,7 +18,7 @@ export async function openModelSource(
   const { path } = place;
   if (place.kind === 'checkpoint') {
     // The checkpoint reader is loaded only for checkpoints.
-    const { openCheckpointModel } = await import('./checkpoint-model.js');
+    const { openCheckpointModel } = await import('./checkpoint/checkpoint-model.js');
     return openCheckpointModel(place, flags);
   }
   if (flags.config === undefined && flags.stateDict === undefined) {

@@ -4,7 +4,7 @@ import {
   type LanguageModel,
   type SkippedBlock,
 } from '../../model/architecture/layer.js';
-import type { LoadedModel } from './checkpoint-model.js';
+import type { LoadedModel } from './checkpoint/checkpoint-model.js';
 
 /**
  * A loaded file with its whole model: its language model, and the described parts beside it as blocks that compute nothing

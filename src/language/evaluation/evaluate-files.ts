@@ -14,7 +14,10 @@ import { chooseEngineFor, type EngineRequest } from '../../engine/select/devices
 import { firstInvalidId, listedIds } from '../../engine/token-ids.js';
 import { refuseWeightForm } from '../../engine/weights/quantized-weights.js';
 import { checkpointWeights, randomWeights } from '../../engine/weights/weights.js';
-import { foldersOf, type WeightedModelFile } from '../../input/model-input/weighted-model.js';
+import {
+  foldersOf,
+  type WeightedModelFile,
+} from '../../input/model-input/checkpoint/weighted-model.js';
 import { countParameters } from '../../model/budget/parameters.js';
 import { readWholeText } from '../data/whole-text.js';
 import { openModelText, requireTokenizer } from '../tokenizer/model-text.js';

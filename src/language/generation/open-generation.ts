@@ -10,7 +10,7 @@ import type { ComparedModel } from '../../engine/compare/compare-outputs.js';
 import { refuseDecoding, usableBytes } from '../../engine/memory.js';
 import type { EngineRequest } from '../../engine/select/devices.js';
 import { checkpointWeights, randomWeights } from '../../engine/weights/weights.js';
-import { foldersOf } from '../../input/model-input/weighted-model.js';
+import { foldersOf } from '../../input/model-input/checkpoint/weighted-model.js';
 import type { LanguageModel } from '../../model/architecture/layer.js';
 import { openModelText } from '../tokenizer/model-text.js';
 import type { ChosenSettings, GivenSettings } from './defaults.js';

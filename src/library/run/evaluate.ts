@@ -3,7 +3,10 @@ import { NO_PROGRESS, type ProgressDisplay } from '../../base/progress-display.j
 import { solveSweep } from '../../base/sweep.js';
 import { sumOf } from '../../base/values.js';
 import { refuseHub } from '../../input/hub/needs-download.js';
-import { openWeighted, type WeightedModelFile } from '../../input/model-input/weighted-model.js';
+import {
+  openWeighted,
+  type WeightedModelFile,
+} from '../../input/model-input/checkpoint/weighted-model.js';
 import type {
   EvaluationInput,
   EvaluationResult,

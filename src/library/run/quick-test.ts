@@ -6,12 +6,12 @@ import {
   checkpointAsConfig,
   checkpointWarnings,
   openFlaggedCheckpoint,
-} from '../../input/model-input/checkpoint-config.js';
+} from '../../input/model-input/checkpoint/checkpoint-config.js';
+import { configFirst, configOf } from '../../input/model-input/checkpoint/required-config.js';
+import { verifiedModel } from '../../input/model-input/checkpoint/verify-checkpoint.js';
 import { locateModel } from '../../input/model-input/locate.js';
 import { modelOf } from '../../input/model-input/model-file.js';
 import { loadModelFile } from '../../input/model-input/read-model-file.js';
-import { configFirst, configOf } from '../../input/model-input/required-config.js';
-import { verifiedModel } from '../../input/model-input/verify-checkpoint.js';
 import { type AnswerNotes, withNotes } from '../answer.js';
 import { overridesOf } from '../models/describe-model.js';
 import { type HubOptions, mounted } from '../models/load-model.js';

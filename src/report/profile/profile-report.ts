@@ -19,7 +19,7 @@ import { present, sumOf } from '../../base/values.js';
 import type { AdapterDescription } from '../../checkpoint/adapter/adapter.js';
 import { ignoredText } from '../../checkpoint/reconcile/ignored-tensors.js';
 import type { FitResult } from '../../estimate/fit/fits.js';
-import type { CheckpointFacts } from '../../input/model-input/checkpoint-model.js';
+import type { CheckpointFacts } from '../../input/model-input/checkpoint/checkpoint-model.js';
 import type { Bounds, Figure } from '../../model/budget/figure.js';
 import type { LimitCheck, ResolvedSetting, TensorEntry } from '../../model/budget/profile-model.js';
 import type { StoredWeights } from '../../model/quantization/stored-weights.js';

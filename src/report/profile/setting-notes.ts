@@ -2,7 +2,7 @@
 
 import { dtypeWord, formatFlops, formatInteger, formatSequences } from '../../base/text/units.js';
 import { present } from '../../base/values.js';
-import type { CheckpointFacts } from '../../input/model-input/checkpoint-model.js';
+import type { CheckpointFacts } from '../../input/model-input/checkpoint/checkpoint-model.js';
 import type { GenerationFlops } from '../../model/budget/flops.js';
 import type { ResolvedSetting, SettingOrigin } from '../../model/budget/profile-model.js';
 import { type Block, noteOf } from '../kit/report.js';

@@ -5,7 +5,7 @@ import type { Shape, StoredDtype } from '../../../src/base/tensor/dtype.js';
 import { elementCount, STORED_DTYPES } from '../../../src/base/tensor/dtype.js';
 import { ByteFile } from '../../../src/checkpoint/byte-file.js';
 import { contiguousStrides, type StoredTensor } from '../../../src/checkpoint/stored-tensor.js';
-import { descriptionOf } from '../../../src/input/model-input/checkpoint-config.js';
+import { descriptionOf } from '../../../src/input/model-input/checkpoint/checkpoint-config.js';
 import type { LanguageModel } from '../../../src/model/architecture/layer.js';
 import { hybrid } from '../../../src/model/architecture/models/hybrid.js';
 import { stateDictOf } from '../../../src/model/architecture/walk.js';

@@ -11,7 +11,7 @@ import type { StoredTensor } from '../../../src/checkpoint/stored-tensor.js';
 import {
   adjustedToCheckpoint,
   descriptionOf,
-} from '../../../src/input/model-input/checkpoint-config.js';
+} from '../../../src/input/model-input/checkpoint/checkpoint-config.js';
 import { ignoredAround } from '../../../src/input/model-input/parts-left-out.js';
 import { loadModelFile } from '../../../src/input/model-input/read-model-file.js';
 import { type FamilyName, loadFamily } from '../../../src/model/architecture/families.js';

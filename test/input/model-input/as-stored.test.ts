@@ -9,7 +9,7 @@ import type { StoredTensor } from '../../../src/checkpoint/stored-tensor.js';
 import {
   adjustedToCheckpoint,
   descriptionOf,
-} from '../../../src/input/model-input/checkpoint-config.js';
+} from '../../../src/input/model-input/checkpoint/checkpoint-config.js';
 import { loadModelFile } from '../../../src/input/model-input/read-model-file.js';
 import { safetensorsFile } from '../../checkpoint/reconcile/files.js';
 import { Workshop } from '../../checkpoint/reconcile/support.js';

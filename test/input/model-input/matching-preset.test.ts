@@ -3,7 +3,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { openCheckpoint } from '../../../src/checkpoint/open.js';
-import { presetLike } from '../../../src/input/model-input/matching-preset.js';
+import { presetLike } from '../../../src/input/model-input/checkpoint/matching-preset.js';
 import { loadModelFile } from '../../../src/input/model-input/read-model-file.js';
 import { tensorsOf } from '../../../src/model/architecture/walk.js';
 import { onFileEnd } from '../../cleanup.js';

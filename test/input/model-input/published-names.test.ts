@@ -4,7 +4,7 @@
  */
 import fs from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import { openCheckpointModel } from '../../../src/input/model-input/checkpoint-model.js';
+import { openCheckpointModel } from '../../../src/input/model-input/checkpoint/checkpoint-model.js';
 import { stateDictOf } from '../../../src/model/architecture/walk.js';
 import { inPackage } from '../../fixtures.js';
 

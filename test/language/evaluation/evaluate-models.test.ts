@@ -7,7 +7,7 @@ import { checkpointWeights } from '../../../src/engine/weights/weights.js';
 import {
   openWeighted,
   type WeightedModelFile,
-} from '../../../src/input/model-input/weighted-model.js';
+} from '../../../src/input/model-input/checkpoint/weighted-model.js';
 import {
   type EvaluationRequest,
   evaluationOf,

@@ -7,7 +7,7 @@ import { checkpointWeights } from '../../../src/engine/weights/weights.js';
 import {
   openWeighted,
   type WeightedModelFile,
-} from '../../../src/input/model-input/weighted-model.js';
+} from '../../../src/input/model-input/checkpoint/weighted-model.js';
 import { evaluationOf } from '../../../src/language/evaluation/evaluate-models.js';
 import { routerLoad } from '../../../src/language/evaluation/expert-load.js';
 import { Windows } from '../../../src/language/evaluation/windows.js';

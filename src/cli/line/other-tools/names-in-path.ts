@@ -1,8 +1,8 @@
 /** Names of models in paths that are not here: those of another machine, or of a file that is not yet downloaded. */
 import fs from 'node:fs';
-import { downloadLine, isHubName } from '../../base/text/hub-names.js';
-import { LineMistake, type MeantLine } from './line-mistake.js';
-import { missingText } from './missing-file.js';
+import { downloadLine, isHubName } from '../../../base/text/hub-names.js';
+import { LineMistake, type MeantLine } from '../line-mistake.js';
+import { missingText } from '../missing-file.js';
 import { type QuantizedName, quantizedName, usualType } from './quantized-names.js';
 
 /** A type of llama.cpp at the end of a file's name, and the number of a part. */

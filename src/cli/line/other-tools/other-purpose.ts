@@ -1,7 +1,7 @@
 /** Lines of other tools with settings of another purpose than theirs. Loaded only for a line of one. */
-import type { DeclaredFlag } from './flag-example.js';
-import { valueGiven } from './given-flags.js';
-import type { TypedLine } from './typed-line.js';
+import type { DeclaredFlag } from '../flag-example.js';
+import { valueGiven } from '../given-flags.js';
+import type { TypedLine } from '../typed-line.js';
 
 /** Refuses settings of serving in a training, and epochs that cannot be counted. */
 export function refuseOtherPurpose(typed: TypedLine): void {

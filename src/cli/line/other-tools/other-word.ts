@@ -1,12 +1,12 @@
 /** Words of another tool in the place of a model. Loaded only for a line of one. */
 import fs from 'node:fs';
-import { isHubName } from '../../base/text/hub-names.js';
-import { quote } from '../../config/quote.js';
-import { isPresent } from '../foreign/unknown-command.js';
-import { LineMistake } from './line-mistake.js';
+import { isHubName } from '../../../base/text/hub-names.js';
+import { quote } from '../../../config/quote.js';
+import { isPresent } from '../../foreign/unknown-command.js';
+import { LineMistake } from '../line-mistake.js';
+import { type DeclaredCommand, MODEL_ARGUMENTS } from '../typed-line.js';
+import { wordsOfLine } from '../words-of-line.js';
 import { linesWithOther, missingModel, typeFlag } from './names-in-path.js';
-import { type DeclaredCommand, MODEL_ARGUMENTS } from './typed-line.js';
-import { wordsOfLine } from './words-of-line.js';
 
 /** Whether a command reads models of the hub. */
 export const isOfHub = (command: object): boolean =>

@@ -1,7 +1,7 @@
 /** Lines that several words of another tool mean together: adapters, copies of a model, slots of a server. */
-import { givenFlag, TRUE, valueGiven } from './given-flags.js';
-import type { MeantLine } from './line-mistake.js';
-import type { GivenFlag, TypedLine } from './typed-line.js';
+import { givenFlag, TRUE, valueGiven } from '../given-flags.js';
+import type { MeantLine } from '../line-mistake.js';
+import type { GivenFlag, TypedLine } from '../typed-line.js';
 
 /** Switches of adapters, and of weights in 4 bits, in other tools. */
 export const OF_LORA =

@@ -20,12 +20,16 @@ import { TORCH_TYPES } from '../../../checkpoint/torch/pickle/globals.js';
 import type { ConfigDocument } from '../../../config/document.js';
 import { documentText } from '../../../config/document.js';
 import { formatPath, splitDotted, valueAt } from '../../../config/quote.js';
-import type { ConfigOrigin } from '../../../input/model-input/checkpoint-config.js';
+import type { ConfigOrigin } from '../../../input/model-input/checkpoint/checkpoint-config.js';
 import {
   adjustedToCheckpoint,
   descriptionOf,
   findConfig,
-} from '../../../input/model-input/checkpoint-config.js';
+} from '../../../input/model-input/checkpoint/checkpoint-config.js';
+import {
+  configByFlag,
+  withoutConfig,
+} from '../../../input/model-input/checkpoint/required-config.js';
 import {
   asOurDocument,
   changedHuggingFace,
@@ -34,7 +38,6 @@ import {
 import type { ModelFile } from '../../../input/model-input/model-file.js';
 import { modelOf, overridden } from '../../../input/model-input/model-file.js';
 import { readConfig } from '../../../input/model-input/read-model-file.js';
-import { configByFlag, withoutConfig } from '../../../input/model-input/required-config.js';
 import type { Ignored, ModelChange, Setting } from '../../../model/architecture/family.js';
 import type { LanguageModel } from '../../../model/architecture/layer.js';
 import type { ConversionJob } from '../job.js';

@@ -2,43 +2,43 @@
 
 import path from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
-import { type Problem, UserError, usageError } from '../../base/errors.js';
-import { configIn, ownConfigNames } from '../../base/files/config-names.js';
-import { linkedPaths } from '../../base/files/input-registry.js';
-import { STORED_DTYPES } from '../../base/tensor/dtype.js';
-import { jsonOrUndefined } from '../../base/text/json.js';
-import { setting } from '../../base/text/setting.js';
-import { isRecord } from '../../base/values.js';
-import type { Checkpoint, CheckpointPath } from '../../checkpoint/checkpoint.js';
-import { firstOfPattern, type StoredNames, storedNames } from '../../checkpoint/names.js';
-import { parameterNames, quantizedPart, shapesOf } from '../../checkpoint/reconcile/faults.js';
-import type { IgnoredTensors } from '../../checkpoint/reconcile/ignored-tensors.js';
+import { type Problem, UserError, usageError } from '../../../base/errors.js';
+import { configIn, ownConfigNames } from '../../../base/files/config-names.js';
+import { linkedPaths } from '../../../base/files/input-registry.js';
+import { STORED_DTYPES } from '../../../base/tensor/dtype.js';
+import { jsonOrUndefined } from '../../../base/text/json.js';
+import { setting } from '../../../base/text/setting.js';
+import { isRecord } from '../../../base/values.js';
+import type { Checkpoint, CheckpointPath } from '../../../checkpoint/checkpoint.js';
+import { firstOfPattern, type StoredNames, storedNames } from '../../../checkpoint/names.js';
+import { parameterNames, quantizedPart, shapesOf } from '../../../checkpoint/reconcile/faults.js';
+import type { IgnoredTensors } from '../../../checkpoint/reconcile/ignored-tensors.js';
 import {
   type ConfigDifference,
   type Description,
   ignoredInIndex,
-} from '../../checkpoint/reconcile/reconcile.js';
-import { equalByLocation } from '../../checkpoint/sharing.js';
+} from '../../../checkpoint/reconcile/reconcile.js';
+import { equalByLocation } from '../../../checkpoint/sharing.js';
 import {
   type JsonLike,
   type JsonLikeLimits,
   jsonLikeOf,
   typeName,
-} from '../../checkpoint/summary-content.js';
-import { isKind } from '../../checkpoint/torch/pickle/values.js';
-import { type ConfigDocument, documentOfData } from '../../config/document.js';
-import { splitDotted, valueAt } from '../../config/quote.js';
-import { readDocument } from '../../config/read.js';
-import type { Ignored, Setting } from '../../model/architecture/family.js';
-import { LimitError, type Param } from '../../model/architecture/param.js';
-import { type SrteLayout, srteLayoutOf } from '../../model/architecture/srte-layout.js';
-import { stateDictOf, tensorsOf } from '../../model/architecture/walk.js';
-import { ggufConfigIn, openModelCheckpoint } from './gguf/gguf-checkpoint.js';
-import { locateModel, type ModelReference } from './locate.js';
-import { type ModelFile, modelOf } from './model-file.js';
-import { ignoredAround, partsLeftOut } from './parts-left-out.js';
+} from '../../../checkpoint/summary-content.js';
+import { isKind } from '../../../checkpoint/torch/pickle/values.js';
+import { type ConfigDocument, documentOfData } from '../../../config/document.js';
+import { splitDotted, valueAt } from '../../../config/quote.js';
+import { readDocument } from '../../../config/read.js';
+import type { Ignored, Setting } from '../../../model/architecture/family.js';
+import { LimitError, type Param } from '../../../model/architecture/param.js';
+import { type SrteLayout, srteLayoutOf } from '../../../model/architecture/srte-layout.js';
+import { stateDictOf, tensorsOf } from '../../../model/architecture/walk.js';
+import { ggufConfigIn, openModelCheckpoint } from '../gguf/gguf-checkpoint.js';
+import { locateModel, type ModelReference } from '../locate.js';
+import { type ModelFile, modelOf } from '../model-file.js';
+import { ignoredAround, partsLeftOut } from '../parts-left-out.js';
+import { readConfig } from '../read-model-file.js';
 import { modelAsStored, namesOnLoad } from './published-names.js';
-import { readConfig } from './read-model-file.js';
 
 /** Origin of a checkpoint's config. */
 export type ConfigOrigin = 'flag' | 'inside' | 'beside';

@@ -1,34 +1,34 @@
 /** A model loaded from a checkpoint: its config, and whether the tensors match it. */
 
-import type { Problem } from '../../base/errors.js';
-import { commandText, setting } from '../../base/text/setting.js';
-import { counted, joined } from '../../base/text/words.js';
-import { sumOf } from '../../base/values.js';
+import type { Problem } from '../../../base/errors.js';
+import { commandText, setting } from '../../../base/text/setting.js';
+import { counted, joined } from '../../../base/text/words.js';
+import { sumOf } from '../../../base/values.js';
 import {
   type Checkpoint,
   type CheckpointPath,
   tensorsOfFile,
-} from '../../checkpoint/checkpoint.js';
-import type { CheckpointFormat } from '../../checkpoint/formats.js';
-import type { StoredName } from '../../checkpoint/names.js';
-import { storedNames } from '../../checkpoint/names.js';
-import { parameterNames } from '../../checkpoint/reconcile/faults.js';
-import { type IgnoredTensors, ignoredIn } from '../../checkpoint/reconcile/ignored-tensors.js';
-import type { FaultGroup } from '../../checkpoint/reconcile/notes.js';
-import type { Reconciliation, Suggestion } from '../../checkpoint/reconcile/reconcile.js';
-import { reconcileIndex } from '../../checkpoint/reconcile/reconcile.js';
-import { equalByBytes } from '../../checkpoint/sharing.js';
-import { isSameView, storedTypeOf } from '../../checkpoint/stored-tensor.js';
-import type { Totals } from '../../checkpoint/summary.js';
-import { summarise } from '../../checkpoint/summary.js';
-import type { LanguageModel } from '../../model/architecture/layer.js';
-import type { Param } from '../../model/architecture/param.js';
-import { tensorsOf } from '../../model/architecture/walk.js';
+} from '../../../checkpoint/checkpoint.js';
+import type { CheckpointFormat } from '../../../checkpoint/formats.js';
+import type { StoredName } from '../../../checkpoint/names.js';
+import { storedNames } from '../../../checkpoint/names.js';
+import { parameterNames } from '../../../checkpoint/reconcile/faults.js';
+import { type IgnoredTensors, ignoredIn } from '../../../checkpoint/reconcile/ignored-tensors.js';
+import type { FaultGroup } from '../../../checkpoint/reconcile/notes.js';
+import type { Reconciliation, Suggestion } from '../../../checkpoint/reconcile/reconcile.js';
+import { reconcileIndex } from '../../../checkpoint/reconcile/reconcile.js';
+import { equalByBytes } from '../../../checkpoint/sharing.js';
+import { isSameView, storedTypeOf } from '../../../checkpoint/stored-tensor.js';
+import type { Totals } from '../../../checkpoint/summary.js';
+import { summarise } from '../../../checkpoint/summary.js';
+import type { LanguageModel } from '../../../model/architecture/layer.js';
+import type { Param } from '../../../model/architecture/param.js';
+import { tensorsOf } from '../../../model/architecture/walk.js';
+import { ggufTypeOf, openModelCheckpoint } from '../gguf/gguf-checkpoint.js';
+import type { ModelFile } from '../model-file.js';
+import { modelOf } from '../model-file.js';
 import type { ConfigOrigin } from './checkpoint-config.js';
 import { adjustedToCheckpoint, checkpointWarnings, descriptionOf } from './checkpoint-config.js';
-import { ggufTypeOf, openModelCheckpoint } from './gguf/gguf-checkpoint.js';
-import type { ModelFile } from './model-file.js';
-import { modelOf } from './model-file.js';
 import { configOf } from './required-config.js';
 import { faultProblems, listedText } from './verify-checkpoint.js';
 

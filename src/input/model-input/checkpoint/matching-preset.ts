@@ -1,13 +1,13 @@
 /** The preset or published model whose tensors a checkpoint without a config has. */
-import { UserError } from '../../base/errors.js';
-import { isRecord } from '../../base/values.js';
-import type { Checkpoint } from '../../checkpoint/checkpoint.js';
-import { reconcileIndex } from '../../checkpoint/reconcile/reconcile.js';
-import { FAMILY_NAMES } from '../../model/architecture/families.js';
-import { presetsOf } from '../../model/architecture/presets.js';
-import { publishedDocument, publishedModels } from '../published/published-file.js';
+import { UserError } from '../../../base/errors.js';
+import { isRecord } from '../../../base/values.js';
+import type { Checkpoint } from '../../../checkpoint/checkpoint.js';
+import { reconcileIndex } from '../../../checkpoint/reconcile/reconcile.js';
+import { FAMILY_NAMES } from '../../../model/architecture/families.js';
+import { presetsOf } from '../../../model/architecture/presets.js';
+import { publishedDocument, publishedModels } from '../../published/published-file.js';
+import { loadModelFile } from '../read-model-file.js';
 import { descriptionOf } from './checkpoint-config.js';
-import { loadModelFile } from './read-model-file.js';
 
 /** Most models that are built and compared. */
 const MOST_TRIED = 24;

@@ -1,8 +1,8 @@
 /** Names of published files that a class changes when it loads them. */
-import type { StoredName, StoredNames } from '../../checkpoint/names.js';
-import type { NameOnLoad } from '../../model/architecture/family.js';
-import type { LanguageModel } from '../../model/architecture/layer.js';
-import type { Param } from '../../model/architecture/param.js';
+import type { StoredName, StoredNames } from '../../../checkpoint/names.js';
+import type { NameOnLoad } from '../../../model/architecture/family.js';
+import type { LanguageModel } from '../../../model/architecture/layer.js';
+import type { Param } from '../../../model/architecture/param.js';
 
 const loadedName = (name: string, changes: readonly NameOnLoad[]): string =>
   changes.reduce((text, [pattern, replacement]) => text.replace(pattern, replacement), name);

@@ -1,9 +1,9 @@
 /** The config of a checkpoint where a command requires one. */
-import { usageError } from '../../base/errors.js';
-import { setting } from '../../base/text/setting.js';
-import type { Checkpoint } from '../../checkpoint/checkpoint.js';
+import { usageError } from '../../../base/errors.js';
+import { setting } from '../../../base/text/setting.js';
+import type { Checkpoint } from '../../../checkpoint/checkpoint.js';
+import { UndescribedModel } from '../undescribed-model.js';
 import { findConfig, type LocatedConfig } from './checkpoint-config.js';
-import { UndescribedModel } from './undescribed-model.js';
 
 /**
  * The config of a checkpoint: the one named by the user, the one in the file, or the one in its folder.

@@ -1,42 +1,45 @@
 /** A checkpoint checked against a config, and its faults as problems. */
 
-import { type Problem, type Severity, UserError } from '../../base/errors.js';
-import type { Progress, ProgressDisplay } from '../../base/progress-display.js';
-import { isSameShape } from '../../base/tensor/dtype.js';
-import { commandText } from '../../base/text/setting.js';
-import { shortened } from '../../base/text/words.js';
-import { sumOf } from '../../base/values.js';
-import type { LoraAdapter } from '../../checkpoint/adapter/adapter.js';
-import { type Checkpoint, tensorsOfFile } from '../../checkpoint/checkpoint.js';
-import { distanceBetween, relativeError, roundingLimit } from '../../checkpoint/distance.js';
-import type { CheckpointFormat } from '../../checkpoint/formats.js';
-import { firstOfPattern, type StoredNames, storedNames } from '../../checkpoint/names.js';
+import { type Problem, type Severity, UserError } from '../../../base/errors.js';
+import type { Progress, ProgressDisplay } from '../../../base/progress-display.js';
+import { isSameShape } from '../../../base/tensor/dtype.js';
+import { commandText } from '../../../base/text/setting.js';
+import { shortened } from '../../../base/text/words.js';
+import { sumOf } from '../../../base/values.js';
+import type { LoraAdapter } from '../../../checkpoint/adapter/adapter.js';
+import { type Checkpoint, tensorsOfFile } from '../../../checkpoint/checkpoint.js';
+import { distanceBetween, relativeError, roundingLimit } from '../../../checkpoint/distance.js';
+import type { CheckpointFormat } from '../../../checkpoint/formats.js';
+import { firstOfPattern, type StoredNames, storedNames } from '../../../checkpoint/names.js';
 import {
   adviceText,
   configDifferenceText,
   faultCountText,
   faultText,
-} from '../../checkpoint/reconcile/fault-texts.js';
-import { parameterNames } from '../../checkpoint/reconcile/faults.js';
-import { ignoredIn, ignoredText } from '../../checkpoint/reconcile/ignored-tensors.js';
-import { type FaultGroup, groupFaults } from '../../checkpoint/reconcile/notes.js';
+} from '../../../checkpoint/reconcile/fault-texts.js';
+import { parameterNames } from '../../../checkpoint/reconcile/faults.js';
+import { ignoredIn, ignoredText } from '../../../checkpoint/reconcile/ignored-tensors.js';
+import { type FaultGroup, groupFaults } from '../../../checkpoint/reconcile/notes.js';
 import {
   type ConfigDifference,
   type Reconciliation,
   reconcile,
-} from '../../checkpoint/reconcile/reconcile.js';
-import { viewsOf } from '../../checkpoint/sharing.js';
+} from '../../../checkpoint/reconcile/reconcile.js';
+import { viewsOf } from '../../../checkpoint/sharing.js';
 import {
   isSameView,
   type StoredBytes,
   type StoredTensor,
   storedTypeOf,
-} from '../../checkpoint/stored-tensor.js';
-import type { ConfigDocument } from '../../config/document.js';
-import { isIgnoredOnLoad } from '../../model/architecture/family.js';
-import type { Param } from '../../model/architecture/param.js';
-import { describedLayer, tensorsOf } from '../../model/architecture/walk.js';
-import { adapterFaults } from './adapter-model.js';
+} from '../../../checkpoint/stored-tensor.js';
+import type { ConfigDocument } from '../../../config/document.js';
+import { isIgnoredOnLoad } from '../../../model/architecture/family.js';
+import type { Param } from '../../../model/architecture/param.js';
+import { describedLayer, tensorsOf } from '../../../model/architecture/walk.js';
+import { adapterFaults } from '../adapter-model.js';
+import { type ModelFile, type ModelLoadOptions, modelOf } from '../model-file.js';
+import type { OnnxView } from '../onnx/onnx-tensors.js';
+import { scanValues, type ValueScan } from '../scan-values.js';
 import {
   adjustedToCheckpoint,
   checkpointWarnings,
@@ -44,9 +47,6 @@ import {
   embeddedConfigDifferences,
   ignoredTensors,
 } from './checkpoint-config.js';
-import { type ModelFile, type ModelLoadOptions, modelOf } from './model-file.js';
-import type { OnnxView } from './onnx/onnx-tensors.js';
-import { scanValues, type ValueScan } from './scan-values.js';
 
 export interface VerifyResult extends Reconciliation {
   /** Path of the config as the user wrote it; `<stdin>` for `-`. */

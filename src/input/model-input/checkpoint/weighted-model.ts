@@ -1,18 +1,18 @@
 /** A model with the checkpoint of its weights, from one reference or from a config and `--checkpoint`. */
 import path from 'node:path';
-import { type Problem, type UserError, usageError } from '../../base/errors.js';
-import { pathKind } from '../../base/files/mounted.js';
-import type { ProgressDisplay } from '../../base/progress-display.js';
-import { setting } from '../../base/text/setting.js';
-import type { Checkpoint } from '../../checkpoint/checkpoint.js';
+import { type Problem, type UserError, usageError } from '../../../base/errors.js';
+import { pathKind } from '../../../base/files/mounted.js';
+import type { ProgressDisplay } from '../../../base/progress-display.js';
+import { setting } from '../../../base/text/setting.js';
+import type { Checkpoint } from '../../../checkpoint/checkpoint.js';
+import { checkpointsIn, locateModel, type ModelPlace, type ModelReference } from '../locate.js';
+import { type ModelFile, type ModelLoadOptions, modelOf } from '../model-file.js';
+import { loadModelFile } from '../read-model-file.js';
 import {
   checkpointAsConfig,
   checkpointWarnings,
   openFlaggedCheckpoint,
 } from './checkpoint-config.js';
-import { checkpointsIn, locateModel, type ModelPlace, type ModelReference } from './locate.js';
-import { type ModelFile, type ModelLoadOptions, modelOf } from './model-file.js';
-import { loadModelFile } from './read-model-file.js';
 import { configFirst, configOf } from './required-config.js';
 import { verifiedModel } from './verify-checkpoint.js';
 

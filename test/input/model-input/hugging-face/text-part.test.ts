@@ -4,7 +4,7 @@ import type { UserError } from '../../../../src/base/errors.js';
 import { openCheckpoint } from '../../../../src/checkpoint/open.js';
 import { parseDocument } from '../../../../src/config/document.js';
 import { checkpointWeights } from '../../../../src/engine/weights/weights.js';
-import { openCheckpointModel } from '../../../../src/input/model-input/checkpoint-model.js';
+import { openCheckpointModel } from '../../../../src/input/model-input/checkpoint/checkpoint-model.js';
 import { textPartOf } from '../../../../src/input/model-input/hugging-face/text-part.js';
 import { modelOf } from '../../../../src/input/model-input/model-file.js';
 import { sumOfTensors } from '../../../../src/model/architecture/equal-blocks.js';
