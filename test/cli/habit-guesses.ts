@@ -575,6 +575,12 @@ const LINES: readonly (readonly [tool: string, line: string, right: Right])[] = 
     is('train-plan my.yaml --tokens 1B --gpu 8xh100 --batch 2 --accumulation 2'),
   ],
   ['habit', 'hf/config.json', is('profile hf/config.json')],
+  ['habit', 'quick-test --config my.yaml old.pt', is('quick-test my.yaml --checkpoint old.pt')],
+  [
+    'habit',
+    'evaluate old.pt --model_config=my.yaml --text a.txt',
+    is('evaluate my.yaml --text a.txt --checkpoint old.pt'),
+  ],
   ['habit', 'profile my.yaml -o=out.json', AS_IT_IS],
 ];
 

@@ -20,7 +20,32 @@ export const wholeLine = (typed: TypedLine, given: GivenFlag): MeantLine | undef
   asReplicas(typed) ??
   asWholeReplicas(typed, given) ??
   asAnswers(typed) ??
-  asSlots(typed);
+  asSlots(typed) ??
+  withCheckpoint(typed, given);
+
+/** Files with weights. */
+const WEIGHTS = /\.(?:safetensors|gguf|pt|pth|bin|ckpt)$/i;
+
+/** The line with a checkpoint for a config that is a flag in other programs: `--config C model.pth`. */
+function withCheckpoint(typed: TypedLine, { at, name, value }: GivenFlag): MeantLine | undefined {
+  const { words, command } = typed;
+  const isConfig = /^(?:model-)?config(?:-(?:file|path))?$/.test(name.replaceAll('_', '-'));
+  if (!isConfig || !Object.hasOwn(command.flags, 'checkpoint')) return undefined;
+  const config = value ?? words[at + 1];
+  const end = at + (value === undefined ? 2 : 1);
+  const weights = words.findIndex(
+    (word, index) =>
+      (index < at || index >= end) && WEIGHTS.test(word) && !words[index - 1]?.startsWith('-'),
+  );
+  if (config === undefined || weights < 0 || /(?:^| )--checkpoint\b/.test(words.join(' '))) {
+    return undefined;
+  }
+  const kept = words.filter((_, index) => index !== weights && (index < at || index >= end));
+  return {
+    ...typed.lineOf([config, ...kept, '--checkpoint', words[weights] ?? '']),
+    lead: 'did you mean --checkpoint?',
+  };
+}
 
 /** The line for adapters on weights in 4 bits, which other tools write as two switches. */
 function asQlora(typed: TypedLine): MeantLine | undefined {
