@@ -119,16 +119,53 @@ const NO_NODE = new Set(['', ' ', '\t', '\n', '\r', '#', '\u0002', '\u0018', '\u
 /** Lexemes that each belong to a value; without one, they are mistakes. */
 const OF_A_NODE = new Set([',', ':', ']', '}']);
 
+/** Lexemes that the library's lexer adds: they stand for no character of the text. */
+const ADDED = new Set(['\u0002', '\u0018', '\u001f']);
+
 /**
- * Tokens of `text`. The library has no such limits: deep nesting exhausts the stack, and a tree of a million nodes
- * or errors takes a gigabyte.
+ * Lexemes of `text` in order, and the lengths of blank lines, which outside of scalars mean nothing. They are counted before the library makes a tree of them, which takes three times
+ * as long and for a million nodes or errors a gigabyte.
+ *
+ * @throws Unreadable when the document has too many values
+ */
+function limitedLexemes(text: string, source: Source): readonly (string | number)[] {
+  const lexemes: (string | number)[] = [];
+  const counts = new Map<string, number>();
+  let offset = 0;
+  let [previous, blank] = ['', 0];
+  for (const lexeme of new Lexer().lex(text)) {
+    if (lexeme === '\n' && previous === '\n') {
+      blank += 1;
+      continue;
+    }
+    if (blank > 0) lexemes.push(blank);
+    lexemes.push(lexeme);
+    offset += blank;
+    [previous, blank] = [lexeme, 0];
+    const first = lexeme.charAt(0);
+    if (!ADDED.has(first)) offset += lexeme.length;
+    if (NO_NODE.has(first)) continue;
+    const kind = OF_A_NODE.has(first) ? first : '';
+    const count = (counts.get(kind) ?? 0) + 1;
+    if (count > MAX_NODES) throw unreadableAt({ source, offset }, TOO_MANY_NODES);
+    counts.set(kind, count);
+  }
+  if (blank > 0) lexemes.push(blank);
+  return lexemes;
+}
+
+/**
+ * Tokens of `text`, which may nest only as deep as the stack allows.
  *
  * @throws Unreadable when the document has too many values or nests too deep
  */
 function* limitedTokens(text: string, source: Source): Generator<CST.Token, void, undefined> {
   const parser = new Parser();
-  const counts = new Map<string, number>();
-  for (const lexeme of new Lexer().lex(text)) {
+  for (const lexeme of limitedLexemes(text, source)) {
+    if (typeof lexeme === 'number') {
+      parser.offset += lexeme;
+      continue;
+    }
     yield* parser.next(lexeme);
     const { stack } = parser;
     // The stack also holds the document, and possibly a text.
@@ -137,14 +174,6 @@ function* limitedTokens(text: string, source: Source): Generator<CST.Token, void
       const depth = stack.length - (top !== undefined && 'items' in top ? 1 : 2);
       if (depth > MAX_DEPTH) throw unreadableAt({ source, offset: parser.offset }, TOO_DEEP);
     }
-    const first = lexeme.charAt(0);
-    if (NO_NODE.has(first)) continue;
-    const kind = OF_A_NODE.has(first) ? first : '';
-    const count = (counts.get(kind) ?? 0) + 1;
-    if (count > MAX_NODES) {
-      throw unreadableAt({ source, offset: parser.offset }, TOO_MANY_NODES);
-    }
-    counts.set(kind, count);
   }
   yield* parser.end();
 }
