@@ -22,7 +22,7 @@ export interface Place {
 }
 
 /** Maximum lines of a batch: a million empty ones can arrive together. */
-const MOST_LINES = 10_000;
+const MOST_LINES = 4_000;
 
 const [LF, CR] = [0x0a, 0x0d];
 const NOTHING = Buffer.alloc(0);
