@@ -33,6 +33,7 @@ const MAX_VARINT_BYTES = 10;
 /** Far above any model: a graph of 100,000 nodes has about two million. */
 const MAX_FIELDS = 5_000_000;
 const MAX_NAME_BYTES = 65_535;
+const SHORT_NAME = 64;
 const MAX_KEPT_BYTES = 2 ** 26;
 
 export class ProtoScanner {
@@ -109,6 +110,8 @@ export class ProtoScanner {
   name(field: ProtoField, what: string): string {
     const { from, to } = this.expect(field, WIRE.bytes, what);
     if (from === to) return '';
+    const short = this.#shortName(from, to);
+    if (short !== undefined) return short;
     const bytes = to - from <= MAX_NAME_BYTES ? this.#read(from, to) : undefined;
     if (bytes === undefined || !isUtf8(bytes)) {
       throw this.refusal(
@@ -119,16 +122,30 @@ export class ProtoScanner {
     return this.#kept(bytes);
   }
 
+  /** A short name of ASCII in the window, without an object for its bytes: a file has millions of them. */
+  #shortName(from: number, to: number): string | undefined {
+    const [start, end] = [from - this.#windowAt, to - this.#windowAt];
+    if (end - start > SHORT_NAME || start < 0 || end > this.#window.length) return undefined;
+    for (let at = start; at < end; at++) {
+      if ((this.#window[at] ?? 0) >= 0x80) return undefined;
+    }
+    this.#keep(end - start);
+    return this.#window.toString('latin1', start, end);
+  }
+
   refusal(rule: CheckpointRule, message: string) {
     return refusal(this.file.path, { rule, place: this.place, message });
   }
 
   #kept(bytes: Buffer): string {
-    this.#keptBytes += bytes.length;
-    if (this.#keptBytes > MAX_KEPT_BYTES) {
-      throw this.refusal('onnx-strings', 'the names and texts up to here have more than 64 MiB');
-    }
+    this.#keep(bytes.length);
     return bytes.toString('utf8');
+  }
+
+  #keep(bytes: number): void {
+    this.#keptBytes += bytes;
+    if (this.#keptBytes <= MAX_KEPT_BYTES) return;
+    throw this.refusal('onnx-strings', 'the names and texts up to here have more than 64 MiB');
   }
 
   #field(at: number, to: number): ProtoField {

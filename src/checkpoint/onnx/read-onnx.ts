@@ -199,7 +199,7 @@ class GraphReader {
     const scanner = this.#scanner;
     const inputs: string[] = [];
     const node = { name: '', op: '', domain: '', output: '', scopes: '', inputs };
-    const integers: Record<string, number> = {};
+    let integers = NO_INTEGERS;
     scanner.fields(scanner.expect(field, WIRE.bytes, 'node'), (inner) => {
       const { number } = inner;
       if (number === 1) inputs.push(scanner.name(inner, 'an input'));
@@ -209,7 +209,9 @@ class GraphReader {
       else if (number === 7) node.domain = scanner.name(inner, 'domain');
       else if (number === 5) {
         const attribute = this.#readAttribute(inner, depth);
-        if (KEPT_ATTRIBUTES.has(attribute.name)) integers[attribute.name] = attribute.integer;
+        if (KEPT_ATTRIBUTES.has(attribute.name)) {
+          integers = { ...integers, [attribute.name]: attribute.integer };
+        }
       } else if (number === 9) {
         const [key, value] = readEntry(
           scanner,
@@ -224,17 +226,23 @@ class GraphReader {
     if (!this.counts.addNode(node.domain || 'ai.onnx', node.op)) {
       throw scanner.refusal('onnx-operators', 'has more than 10,000 different operators');
     }
-    if (depth === 1) this.#addUses({ ...node, integers });
+    if (depth === 1) this.#addUses(node, integers);
   }
 
-  #addUses(node: Omit<OnnxNodeUse, 'input'>): void {
-    for (const [input, name] of node.inputs.entries()) {
+  #addUses(
+    node: Omit<OnnxNodeUse, 'input' | 'integers'>,
+    integers: OnnxNodeUse['integers'],
+  ): void {
+    for (let input = 0; input < node.inputs.length; input++) {
+      const name = node.inputs[input] ?? '';
       if (!this.#initializers.has(name)) continue;
       const known = this.uses.get(name);
       // The output of an Identity is another name of the tensor.
       if (node.op === 'Identity') this.#countTensor();
-      if (known === undefined) this.uses.set(name, [{ ...node, input }]);
-      else if (known.length < MAX_USES || node.op === 'Identity') known.push({ ...node, input });
+      if (known === undefined) this.uses.set(name, [{ ...node, integers, input }]);
+      else if (known.length < MAX_USES || node.op === 'Identity') {
+        known.push({ ...node, integers, input });
+      }
     }
   }
 
@@ -296,6 +304,8 @@ class GraphReader {
     return sizes;
   }
 }
+
+const NO_INTEGERS: OnnxNodeUse['integers'] = {};
 
 /** Attributes that say how a node reads a weight. */
 const KEPT_ATTRIBUTES: ReadonlySet<string> = new Set(['transB', 'K', 'N', 'bits', 'block_size']);
