@@ -432,13 +432,13 @@ export abstract class BaseCommand extends Command {
   ): Promise<Result> {
     const format = formatOf(flags);
     // Not copied for the other formats: some results compute long lists on demand.
-    const whole = (): Result & AnswerNotes => ({
+    const noted = (): Result & AnswerNotes => ({
       ...result,
       ...(this.#warnings.length > 0 && !('warnings' in result) && { warnings: this.#warnings }),
       ...(this.#references.length > 0 && { references: this.#references }),
     });
     if (format === 'json') {
-      await this.writeJson(flags, whole());
+      await this.writeJson(flags, noted());
       return result;
     }
     if (format === 'github') {
@@ -450,15 +450,16 @@ export abstract class BaseCommand extends Command {
     const options = isStdout(flags.output)
       ? renderOptions(process.stdout, flags['no-color'])
       : { width: Number.POSITIVE_INFINITY, colourLevel: 0 as const };
-    const { next, ...rest } = report(result);
     // A file in Markdown is a model card, or part of a page: the next step is not its content.
     const isCard = format === 'markdown' && !isStdout(flags.output);
-    const built: Report = isCard ? rest : { ...rest, next };
+    const whole = report(result);
+    // Not copied otherwise: a report computes the long table of CSV on demand.
+    const built: Report = isCard ? { ...whole, next: undefined } : whole;
     if (format === 'svg') await this.#refuseMissingPicture(built);
     const source = format === 'html' && {
       command: pasteable([...(this.id ?? '').split(':'), ...this.argv]),
       version: this.config.version,
-      json: jsonPieces(whole()),
+      json: jsonPieces(noted()),
     };
     const { details } = flags;
     await this.write(
