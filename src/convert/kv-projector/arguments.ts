@@ -97,6 +97,8 @@ const ODD_FLOATS: Readonly<Record<string, number>> = {
 
 /** A string, a word or number, or a bracket. */
 const TOKEN = /"[^"\\]*(?:\\.[^"\\]*)*"?|[^\s,:[\]{}"]+|[[\]{}]/gs;
+/** A word whose characters JSON does not escape. */
+const PLAIN_WORD = /^[\w.+-]+$/;
 const NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?$/;
 
 /** Marks of strings and of words in the text for `JSON.parse`, which would not distinguish 1 from 1.0. */
@@ -112,9 +114,21 @@ export function parseJson(text: string): PickleValue | undefined {
     const marked = text.replace(TOKEN, (token) => {
       if (token === ']' || token === '}') depth--;
       else if (depth > MOST_DEPTH) throw new RangeError('too deep');
-      if (token === '[' || token === '{') depth++;
-      if (token.startsWith('"')) return `"${STRING_MARK}${token.slice(1)}`;
-      return /^[[\]{}]/.test(token) ? token : JSON.stringify(WORD_MARK + token);
+      switch (token.charCodeAt(0)) {
+        case 0x22:
+          return `"${STRING_MARK}${token.slice(1)}`;
+        case 0x5b:
+        case 0x7b:
+          depth++;
+          return token;
+        case 0x5d:
+        case 0x7d:
+          return token;
+        default:
+          return PLAIN_WORD.test(token)
+            ? `"${WORD_MARK}${token}"`
+            : JSON.stringify(WORD_MARK + token);
+      }
     });
     // Bounded by `MOST_DEPTH`, and by the length that a file's metadata can have.
     return unmarked(JSON.parse(marked));
@@ -130,11 +144,13 @@ function unmarked(marked: unknown): PickleValue {
     return marked.startsWith(WORD_MARK) ? scalarOf(marked.slice(1)) : marked.slice(1);
   }
   if (Array.isArray(marked)) return { kind: 'list', items: marked.map(unmarked) };
-  const entries = Object.entries(marked as object).map(([key, value]) => {
+  const entries = new Map<PickleValue, PickleValue>();
+  // A parsed object has no inherited keys, and a list of all pairs would double the memory.
+  for (const key in marked as object) {
     if (!key.startsWith(STRING_MARK)) throw new SyntaxError('no string');
-    return [key.slice(1), unmarked(value)] as const;
-  });
-  return { kind: 'dict', type: 'dict', entries: new Map<PickleValue, PickleValue>(entries) };
+    entries.set(key.slice(1), unmarked((marked as Readonly<Record<string, unknown>>)[key]));
+  }
+  return { kind: 'dict', type: 'dict', entries };
 }
 
 function scalarOf(word: string): PickleValue {

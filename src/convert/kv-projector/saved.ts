@@ -86,10 +86,13 @@ export function savedProjector(checkpoint: Checkpoint): SavedProjector {
 
 /** Restores the constructor's order, because safetensors files sort by name. */
 function inOrder(adapters: readonly SavedAdapter[], { teachers }: ConstructorArguments) {
-  const modules = [...teachers.keys()].map(moduleName);
-  // Backwards, so the first of equal names takes precedence.
-  const places = new Map(modules.map((module, place) => [module, place] as const).reverse());
-  const placeOf = ({ module }: SavedAdapter) => places.get(module) ?? modules.length;
+  const wanted = new Set(adapters.map(({ module }) => module));
+  const places = new Map<string, number>();
+  for (const teacher of teachers.keys()) {
+    const module = moduleName(teacher);
+    if (wanted.has(module) && !places.has(module)) places.set(module, places.size);
+  }
+  const placeOf = ({ module }: SavedAdapter) => places.get(module) ?? places.size;
   return adapters.toSorted((a, b) => placeOf(a) - placeOf(b));
 }
 
