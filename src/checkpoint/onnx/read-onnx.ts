@@ -229,10 +229,7 @@ class GraphReader {
     if (depth === 1) this.#addUses(node, integers);
   }
 
-  #addUses(
-    node: Omit<OnnxNodeUse, 'input' | 'integers'>,
-    integers: OnnxNodeUse['integers'],
-  ): void {
+  #addUses(node: Omit<OnnxNodeUse, 'input' | 'integers'>, integers: OnnxNodeUse['integers']): void {
     for (let input = 0; input < node.inputs.length; input++) {
       const name = node.inputs[input] ?? '';
       if (!this.#initializers.has(name)) continue;
