@@ -100,6 +100,8 @@ async function mainOf(): Promise<
   // As in a pipe, for any terminal of the tests.
   delete process.env.NO_COLOR;
   delete process.env.FORCE_COLOR;
+  // As users run it: otherwise the command library reads its list of commands again for each one.
+  process.env.NODE_ENV = 'production';
   if (process.env.MINIMIND_SOURCES !== undefined) {
     const { sourceCommands } = await import('./mutants/source-commands.js');
     const { runCommandLine } = await import('../src/cli/main.js');
