@@ -31,6 +31,7 @@ interface ToolLines {
 
 /** The words of other tools, which are loaded for a line that needs them. */
 export type Meanings = ToolLines &
+  typeof import('./other-tools/special-meanings.js') &
   Pick<
     typeof import('../foreign/meanings.js'),
     | 'flagAdvice'
@@ -44,6 +45,7 @@ export type Meanings = ToolLines &
     | 'modelAdvice'
     | 'modelWithWords'
     | 'namesInPath'
+    | 'nearType'
     | 'otherNames'
     | 'pairsIn'
     | 'typeFlag'

@@ -48,6 +48,7 @@ export const SOURCES = {
   torchtitan: 'pytorch/torchtitan: torchtitan/config/job_config.py',
   mamba: 'state-spaces/mamba: benchmarks/benchmark_generation_mamba_simple.py',
   mlcllm: 'mlc-ai/mlc-llm: docs, "REST API", "Model Quantization"',
+  verl: 'volcengine/verl: docs/examples/config.rst, verl/trainer/config/ppo_trainer.yaml',
   xinference: 'xorbitsai/inference: docs, "launch"',
   autotrain: 'huggingface/autotrain-advanced: docs, "LLM finetuning"',
   fastchat: 'lm-sys/FastChat: fastchat/model/model_adapter.py, add_model_args',
