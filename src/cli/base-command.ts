@@ -286,6 +286,9 @@ export abstract class BaseCommand extends Command {
   /** Refuses flags that contradict each other for any model. @throws UserError for these. */
   protected checkFlags(_flags: object, _args: object): void | Promise<void> {}
 
+  /** Refuses flags that the model of a proposed line does not take. @throws UserError for these. */
+  protected checkModel(_flags: object, _args: object): void | Promise<void> {}
+
   /**
    * Reads the command line without running the command.
    * @param _line Whether one of its values is an example, which another value replaces.
@@ -298,6 +301,7 @@ export abstract class BaseCommand extends Command {
     const { set, ...given }: CheckedFlags = flags;
     // A list of models is not an argument of its own.
     await checkSettings(set, this.ctor.strict ? args : { ...argv });
+    await this.checkModel(flags, args);
     const words = [...(this.id ?? '').split(':'), ...this.argv];
     if ((this.constructor as typeof BaseCommand).needsWeights) checkWeights(words, given, args);
   }

@@ -50,6 +50,27 @@ export async function checkSettings(
   }
 }
 
+/** @throws UserError for more tokens than the model of a line has positions. */
+export async function checkContext(
+  context: number | undefined,
+  set: readonly string[] | undefined,
+  args: Arguments,
+): Promise<void> {
+  const model = modelOf(args);
+  if (context === undefined || model === undefined) return;
+  let positions: number;
+  try {
+    const { asWhole } = await import('../input/model-input/whole-model.js');
+    const loaded = asWhole(await (await openModelSource(model, {})).model(set ?? []));
+    positions = loaded.model.positions;
+  } catch {
+    // The command says what is wrong with its model.
+    return;
+  }
+  const { requirePositions } = await import('../model/budget/profile-model.js');
+  requirePositions(context, positions);
+}
+
 /** @throws LineMistake for a config without weights, which the command of the line needs. */
 export function checkWeights(
   words: readonly string[],

@@ -1,5 +1,6 @@
 import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
+import { UserError } from '../base/errors.js';
 import { type FlagsOf, formatOf, givenFlags } from '../cli/base-command.js';
 import { fitHardware, hasCard, refuseIdle } from '../cli/fit/fit-hardware.js';
 import { isAllFitting, listedFits, listVariants } from '../cli/fit/fit-list.js';
@@ -13,11 +14,12 @@ import {
   reservedBytes,
 } from '../cli/flags/hardware-flags.js';
 import { fitProgramFlags } from '../cli/flags/training-config-flags.js';
+import { causeOf } from '../cli/line/line-mistake.js';
 import { refuseTokensAsFile } from '../cli/line/tokens-as-file.js';
 import { TrainingCommand } from '../cli/training-config/training-command.js';
 import type { FitLine } from '../cli/undescribed.js';
 import { fitAccuracy } from '../estimate/fit/accuracy.js';
-import { OF_HARDWARE, refuseContradictions } from '../estimate/fit/fit-request.js';
+import { OF_HARDWARE, refuseContradictions, requireTokens } from '../estimate/fit/fit-request.js';
 import type { FitResult } from '../estimate/fit/fits.js';
 import { storedWeightFormat } from '../estimate/fit/model-memory.js';
 import { PURPOSES } from '../estimate/fit/purpose.js';
@@ -99,6 +101,25 @@ export default class Fit extends TrainingCommand {
     if (flags['list-gpus'] || flags.accuracy) return;
     refuseContradictions(fitOptions(flags), flags.gpu);
     refuseIdle(flags);
+  }
+
+  protected override async checkModel(flags: FlagsOf<typeof Fit>, { file }: { file?: string }) {
+    if (file === undefined || file === '-' || file.startsWith('hf:')) return;
+    if (flags['list-gpus'] || flags.accuracy) return;
+    let loaded: LoadedModel;
+    try {
+      loaded = asWhole(await (await openModelSource(file, sourceOf(flags))).model(flags.set));
+    } catch {
+      // The command says what is wrong with its model.
+      return;
+    }
+    try {
+      requireTokens(loaded, fitOptions(flags));
+    } catch (error) {
+      const { promptTokens = 0, outputTokens = 0 } = fitOptions(flags);
+      const isLonger = promptTokens + outputTokens > loaded.model.positions;
+      throw isLonger && error instanceof UserError ? causeOf(error) : error;
+    }
   }
 
   /** The model as the user wrote it. */

@@ -75,6 +75,14 @@ export default class TrainPlanCommand extends TrainingCommand {
     refuseTwoLengths(flags);
   }
 
+  protected override async checkModel(
+    { context, set }: TrainPlanFlags & { readonly set?: readonly string[] },
+    args: { readonly file?: string },
+  ) {
+    const { checkContext } = await import('../cli/model-check.js');
+    await checkContext(context, set, args);
+  }
+
   async run() {
     const { args, flags } = await this.parse(TrainPlanCommand);
     const file = await this.modelGiven(flags, args.file, 'minimind2-small --tokens 10B');

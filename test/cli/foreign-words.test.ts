@@ -164,6 +164,13 @@ function isChoice(meaning: string): boolean {
   return value === undefined || options.some((each) => each === undefined || each.includes(value));
 }
 
+/** Flags that the value of a row is multiplied or divided by. */
+const FACTORS: Readonly<Record<string, readonly string[]>> = {
+  context: ['--context', '128'],
+  batch: ['--batch', '1'],
+  tokens: ['--context', '1'],
+};
+
 /** The fault of a name in a row; undefined for one that is understood. */
 function fault(row: FlagRow, name: Name): string | undefined {
   const [meaning] = row;
@@ -174,8 +181,8 @@ function fault(row: FlagRow, name: Name): string | undefined {
     const isArgument = meaning.startsWith('<') && !/^<(?:none|shown)/.test(meaning);
     const hasNone = isArgument || Object.keys(command.args).length === 0;
     const own = hasNone ? [] : (ARGUMENTS[command.id] ?? ['file.yaml']);
-    const factor = /[*/](context|batch)/.exec(meaning)?.[1];
-    const counted = factor === undefined ? [] : [`--${factor}`, factor === 'batch' ? '1' : '128'];
+    const factor = /[*/](context|batch|tokens)/.exec(meaning)?.[1] ?? '';
+    const counted = FACTORS[factor] ?? [];
     const given = meaning === '<out>' ? ['in.pt'] : meaning === '<prompt>' ? ['model'] : own;
     const words = [...given, ...counted, written, ...valuesFor(row, name, command)];
     return linesFor(words, command).some((line) => isMeant(line, meaning) && isRead(line, command));

@@ -11,6 +11,7 @@ import { HABIT_GUESSES } from './habit-guesses.js';
 import { FRESH_GUESSES } from './program-guesses/fresh.js';
 import { FURTHER_GUESSES } from './program-guesses/further.js';
 import { MIXED_GUESSES } from './program-guesses/mixed.js';
+import { PUBLISHED_GUESSES } from './program-guesses/published.js';
 import { QUOTED_GUESSES } from './program-guesses/quoted.js';
 import { SERVING_GUESSES } from './program-guesses/serving.js';
 import { SPEECH_GUESSES } from './program-guesses/speech.js';
@@ -105,6 +106,7 @@ describe('a first guess', () => {
     ...CARDLESS_GUESSES,
     ...WILD_GUESSES,
     ...QUOTED_GUESSES,
+    ...PUBLISHED_GUESSES,
   ];
 
   it.each([...GUESSES, ...TOOL_GUESSES, ...HABIT_GUESSES, ...SENTENCE_GUESSES, ...PROGRAM_GUESSES])(

@@ -4,8 +4,8 @@ import type { Source } from './flags/flag-row.js';
 /**
  * Lines that a first word means, and the words. `$1` is an argument of theirs, `$2.gguf` one that has this ending,
  * `$1+.gguf` a file that is named after it, and `$model` the value of their --model. A line after `?adapter` is for words
- * with the folder of an adapter, one after `?size` for a number of parameters, and one after `?full` for a training of all
- * weights.
+ * with the folder of an adapter, one after `?size` for a number of parameters, one after `?full` for a training of all weights,
+ * and one after `?here` for a file that is there.
  */
 type VerbRow = readonly [lines: readonly string[], words: string, sources: readonly Source[]];
 
@@ -18,7 +18,7 @@ export const VERBS: readonly VerbRow[] = [
     ['generate', 'fit', 'quick-test'],
     'cli,chat,sample,complete,inference,infer,talk,prompt,simple,generate-text,webchat,chat-cli,generate-full,' +
       'swift app,swift web-ui,generate-adapter,generate-adapter-v2,generate-sequentially,generate-tp,run,llamafile,' +
-      'eval-llm,eval-model,test-inference,main,mistralrs-server plain,mistralrs-server gguf,mistralrs-server run,llm,mlx-lm generate',
+      'eval-llm,eval-model,test-inference,main,mtmd-cli,llava-cli,minicpmv-cli,gemma3-cli,qwen2vl-cli,simple-chat,mistralrs-server plain,mistralrs-server gguf,mistralrs-server run,llm,mlx-lm generate',
     [
       ...(['llama.cpp', 'axolotl', 'llama-factory', 'nanogpt', 'mlx', 'vllm'] as const),
       ...(['ollama', 'llamafile', 'exllama', 'minimind', 'speech'] as const),
@@ -82,8 +82,9 @@ export const VERBS: readonly VerbRow[] = [
   [['fit --for qlora'], 'qlora,finetune-qlora,train-qlora,finetune qlora', ['speech']],
   [
     ['?full train-plan', 'fit --for lora'],
-    'lora,finetune-lora,train-lora,finetune lora',
-    ['litgpt', 'mlx', 'torchtune', 'minimind', 'speech'],
+    // Adapters are the default of ms-swift.
+    'lora,finetune-lora,train-lora,finetune lora,swift sft',
+    ['litgpt', 'mlx', 'torchtune', 'minimind', 'swift', 'speech'],
   ],
   [
     ['train-plan'],
@@ -136,10 +137,11 @@ export const VERBS: readonly VerbRow[] = [
   [['fit --list-gpus'], 'gpu,gpus,list-gpus,hardware', ['speech']],
   [['quick-test'], 'test,smoke-test,sanity-check', ['speech']],
   [
-    ['quick-test --only timing', 'fit'],
+    // A model that is not here has no speed on this machine.
+    ['?here quick-test --only timing', 'fit', 'quick-test --only timing'],
     'bench,llamafile-bench,benchmark,bench latency,bench throughput,bench-one-batch,batched-bench,bench-one-batch-server,' +
-      'bench-offline-throughput,benchmark-throughput,benchmark-latency',
-    ['llama.cpp', 'vllm', 'sglang', 'mlx'],
+      'bench-offline-throughput,benchmark-throughput,benchmark-latency,benchmark-generation-mamba-simple',
+    ['llama.cpp', 'vllm', 'sglang', 'mlx', 'mamba'],
   ],
   [['validate'], 'check,lint,validate-config', ['speech']],
   [['compare'], 'diff,vs,distill', ['speech']],
@@ -188,7 +190,7 @@ export const DOWNLOADS: ReadonlySet<string> = new Set(['pull', 'download', 'get'
 export const WITHOUT_COMMAND: readonly (readonly [words: string, advice: string])[] = [
   [
     'imatrix',
-    'llama-imatrix makes such a file from a text; write it as in minimind convert-checkpoint MODEL OUT.gguf --dtype q4_k_m --imatrix FILE',
+    'minimind computes no importance matrix: llama-imatrix makes such a file from a text; write it as in minimind convert-checkpoint MODEL OUT.gguf --dtype q4_k_m --imatrix FILE',
   ],
   [
     'gguf-new-metadata,gguf-set-metadata,gguf-editor-gui',

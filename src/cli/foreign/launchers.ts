@@ -193,7 +193,7 @@ function withoutPrefix(words: readonly string[], before: readonly Variable[] = [
     return { rest: ['docker-model', ...rest], variables: before, leftOut: [] };
   }
   const isNext = runner?.words?.includes(next) ?? false;
-  if (runner?.starts === 'container' && isNext) return fromContainer(rest, before);
+  if (runner?.starts === 'container' && isNext) return fromContainer(rest, before, next);
   if (runner?.starts !== 'program') return { rest: words, variables: before, leftOut: [] };
   return startedBy(runner, isNext ? rest : words.slice(1), before);
 }
@@ -226,8 +226,12 @@ function startedBy(
   return { ...inner, gpus: inner.gpus ?? gpus, leftOut: [...leftOut, ...inner.leftOut] };
 }
 
-/** The program that a container starts, without the flags of the container. */
-function fromContainer(words: readonly string[], before: readonly Variable[]): Prefix {
+/** The program that a container starts, or that one which runs executes, without the flags of the container. */
+function fromContainer(
+  words: readonly string[],
+  before: readonly Variable[],
+  command: string,
+): Prefix {
   const variables = [...before];
   let gpus: number | undefined;
   let at = 0;
@@ -243,7 +247,8 @@ function fromContainer(words: readonly string[], before: readonly Variable[]): P
     if (flag === '--gpus') gpus = devices ?? (Number(value) || undefined);
     at += inline === undefined && !CONTAINER_SWITCHES.test(flag) ? 2 : 1;
   }
-  const own = wordsOfImage(words[at] ?? '', words.slice(at + 1));
+  const started = words.slice(at + 1);
+  const own = command === 'exec' ? started : wordsOfImage(words[at] ?? '', started);
   const { rest, ...inner } = withoutPrefix(own, variables);
   const leftOut = at > 0 ? ['the flags of the container are not needed'] : [];
   return { ...inner, rest, gpus: gpus === 1 ? undefined : gpus, leftOut };
@@ -274,6 +279,8 @@ function fromPython(words: readonly string[]): StartedLine | undefined {
   }
   const [module = '', ...rest] = words.slice(at + 1);
   if (module === 'minimind') return { words: rest };
+  const own = programCommand(module);
+  if (own !== undefined) return { words: [...own, ...withoutDashes(rest)] };
   const launcher = ownValue(LAUNCHER_MODULES, module);
   if (launcher !== undefined) return fromLauncher(launcher, rest);
   return { words: [...moduleWords(module), ...withoutDashes(rest)], script: moduleFile(module) };
@@ -291,6 +298,13 @@ function moduleWords(module: string): string[] {
   return PROGRAMS.has(program) && parts.length === 2 ? [program, last] : [last];
 }
 
+/** A command of a program by its module: `swift.cli.sft` is `swift sft`; undefined for other modules. */
+function programCommand(module: string): string[] | undefined {
+  const [program = '', folder, command = '', ...more] = module.toLowerCase().split('.');
+  const isCommand = folder === 'cli' && command !== '' && more.length === 0;
+  return isCommand && PROGRAMS.has(program) ? [program, command.replaceAll('_', '-')] : undefined;
+}
+
 const moduleFile = (module: string) => `${module.replaceAll('.', '/')}.py`;
 
 /** The words without `--`, after which programs expect the flags of another one. */
@@ -304,7 +318,10 @@ function fromLauncher(launcher: string, words: readonly string[]): StartedLine |
     const word = words[at] ?? '';
     if (word === '-m' || word === '--module') {
       const module = words[at + 1] ?? '';
-      const line = { words: moduleWords(module), script: moduleFile(module) };
+      const own = programCommand(module);
+      const line: StartedLine = own
+        ? { words: own }
+        : { words: moduleWords(module), script: moduleFile(module) };
       return withFlags(line, words.slice(at + 2));
     }
     if (!word.startsWith('-')) {

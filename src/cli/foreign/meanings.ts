@@ -1,8 +1,8 @@
 /** Meanings of words of other tools. Loaded only for a line with a word that is not one of ours. */
 
+import fs from 'node:fs';
 import path from 'node:path';
 import { isFolder } from '../../base/files/file-system.js';
-import { downloadLine } from '../../base/text/hub-names.js';
 import { shellWord } from '../../base/text/shell-words.js';
 import { ownValue } from '../../base/values.js';
 import { misspelled } from '../../config/nearest.js';
@@ -12,6 +12,7 @@ import {
   modelChoice,
   modelsWithWords,
 } from '../../input/published/published-models.js';
+import { downloadAdvice } from './downloads.js';
 import { OFF, VALUES } from './flags/values.js';
 import {
   BENCHMARKS,
@@ -30,6 +31,7 @@ export {
   linesWithOther,
   missingModel,
   namesInPath,
+  nearType,
   typeFlag,
 } from '../line/other-tools/names-in-path.js';
 export { writtenFlag } from './programs.js';
@@ -130,16 +132,7 @@ export function commandAdvice(word: string, rest: readonly string[]): string | u
     return 'write it as in minimind convert-checkpoint MODEL OUT --merge-lora DIR';
   }
   if (!DOWNLOADS.has(command) && !isClone) return undefined;
-  const plain = words.filter((each) => !each.startsWith('-'));
-  const apart = plain.filter((each) => !/^--[\w-]+$/.test(words[words.indexOf(each) - 1] ?? ''));
-  // A name can be written in two words; the value of a flag is none of them.
-  const named = apart.length > 0 ? apart : plain;
-  const given = isClone ? named.slice(1) : named;
-  // A type after the name: `qwen/qwen3-8b@q4_k_m`.
-  const [first = ''] = (given[0] ?? '').split('@');
-  const repository = hubRepository(given.join('-')) ?? hubRepository(first);
-  if (repository === undefined) return 'a model of the hub is read as hf:ORG/NAME';
-  return `write ${downloadLine(repository)}, or read its config as hf:${repository}`;
+  return downloadAdvice(isClone ? words.slice(1) : words);
 }
 
 /** The advice for a line whose command has no counterpart: its first words, with or without the name of a program. */
@@ -244,8 +237,9 @@ export interface FlagMeaning {
   readonly hasValue?: boolean;
   /** Whether the value counts sequences, and the one here tokens. */
   readonly isPerSequence?: boolean;
-  /** Whether the value counts the sequences of a step on all GPUs. */
+  /** Whether the value counts the sequences of a step on all GPUs, or their tokens. */
   readonly isOfStep?: boolean;
+  readonly isOfTokens?: boolean;
   /** Values of the flag, and what they are called here. */
   readonly values?: Readonly<Record<string, string>> | undefined;
 }
@@ -282,12 +276,20 @@ const conditionOf = (value: string): string | RegExp =>
   value.startsWith('~') ? new RegExp(value.slice(1), 'i') : value;
 
 /**
+ * Settings of what a reinforcement learning has beside the model that it trains: volcengine/verl
+ * verl/trainer/config/ppo_trainer.yaml.
+ */
+const OF_ANOTHER_MODEL =
+  /^(?:actor[-_]rollout[-_]ref\.(?:rollout|ref)|critic|reward[-_]model|algorithm)\./;
+
+/**
  * Meanings of a flag's name in other tools, the most likely one first.
  * @param name The name; of `train.max_steps`, the last part can be the name.
  * @param command The command that has the flag.
  */
 export function flagMeanings(name: string, command: string): FlagMeaning[] {
   const own = meaningsOf(foldedName(name), command);
+  if (own.length === 0 && OF_ANOTHER_MODEL.test(name)) return [{ name: '<none>', hasValue: true }];
   const last = name.slice(name.lastIndexOf('.') + 1);
   return own.length > 0 || last === name ? own : meaningsOf(foldedName(last), command);
 }
@@ -333,6 +335,7 @@ function meaningsOf(folded: string, command: string): FlagMeaning[] {
         hasValue: condition === '',
         isPerSequence: factor !== undefined && sized.includes('*'),
         isOfStep: sized.includes('/'),
+        isOfTokens: factor === 'tokens',
         values: ownValue(VALUES, folded),
       };
     });
@@ -395,13 +398,14 @@ function argumentsOf({ words, isSwitch }: VerbWords): { given: string[]; flags: 
 /** A flag with the model of a line, in programs that have one. */
 const MODEL_FLAG = /^(?:-m|--model)$/;
 
-/** Conditions of templates: a flag, or a size as the first word. */
+/** Conditions of templates: a flag, a size as the first word, or a file that is there. */
 const CONDITIONS: Readonly<Record<string, (words: readonly string[]) => boolean>> = {
   adapter: (words) =>
     flagIn(words, /^--(?:lora|peft|adapters?)(?:[-_](?!r$|rank|alpha)|$)/i) !== undefined,
   full: (words) =>
-    flagIn(words, /^--(?:fine[-_]?tune|finetuning|train|tuner)[-_]type$/)?.value === 'full',
+    flagIn(words, /^--(?:fine[-_]?tune|finetuning|train|tuner|sft)[-_]type$/)?.value === 'full',
   size: ([first = '']) => /^\d[\d.,_]*[kmbt]$/i.test(first),
+  here: (words) => words.some((word) => fs.existsSync(word.replace(/^--?[a-z][\w-]*=/i, ''))),
 };
 
 /** The words of a line that a template means; undefined where a part of it is missing. */
@@ -502,10 +506,13 @@ const OF_LIBRARY = /^(?:ollama:\/\/(?:library\/)?|ai\/)(?=[\w.:-]+$)/;
 const OF_HUB = /^(?:hf|huggingface):\/\/(?=[\w.-]+\/)/;
 
 /** A model of the hub as Ollama names it, with its type: `hf.co/ORG/NAME:Q4_K_M`. */
-function hubWords(written: string): string[] {
+function hubWords(written: string, at: number, words: readonly string[]): string[] {
   const word = written.replace(OF_LIBRARY, '').replace(OF_HUB, 'hf:');
+  const isValue = words[at - 1]?.startsWith('-') ?? false;
   const [, repository, type] =
-    /^(?:hf\.co|huggingface\.co)\/([\w.-]+\/[\w.-]+):(\w+)$/.exec(word) ?? [];
+    /^(?:hf\.co|huggingface\.co)\/([\w.-]+\/[\w.-]+):([\w-]+)$/.exec(word) ??
+    (isValue ? null : /^([\w-][\w.-]*\/[\w.-]+-GGUF):([\w-]+)$/i.exec(word)) ??
+    [];
   return repository === undefined || type === undefined
     ? [word]
     : [`--hf-repo=${repository}:${type}`];

@@ -27,7 +27,7 @@ const MPI: Runner = {
 };
 const SHELL: Runner = { runsScripts: true };
 const PYTHON: Runner = { starts: 'python', runsScripts: true };
-const CONTAINERS: Runner = { starts: 'container', words: ['run'] };
+const CONTAINERS: Runner = { starts: 'container', words: ['run', 'exec'] };
 
 /**
  * Launchers of training scripts are torchrun, accelerate 16cb6eb commands/launch.py, DeepSpeed edaa722
@@ -38,6 +38,9 @@ const RUNNERS: Readonly<Record<string, Runner>> = {
   ...{ mpirun: MPI, mpiexec: MPI },
   timeout: { ...PLAIN, valued: /^-[ks]$/, arguments: 1 },
   nice: { ...PLAIN, valued: /^-n$/ },
+  // Profilers of NVIDIA: docs, "Nsight Systems", "Nsight Compute".
+  nsys: { ...PLAIN, words: ['profile'], valued: /^-[octsfw]$/ },
+  ncu: { ...PLAIN, valued: /^-[okcs]$/ },
   numactl: { ...PLAIN, valued: /^-[NmCip]$/ },
   taskset: { ...PLAIN, arguments: 1 },
   // SchedMD/slurm doc/man/man1/srun.1.
@@ -131,6 +134,12 @@ const REPLICAS = Object.fromEntries(
   ]),
 );
 
+/** Tokens that llama.cpp computes at once, which are sequences in other programs: common/arg.cpp. */
+const TOKENS_OF_BATCH = { '--batch-size': { name: '--n-batch' } };
+
+/** A file with flags of the program, and not the config of a model: vllm-project/vllm docs, "CLI Reference". */
+const SETTINGS_FILE = { '--config': { name: '--server.config' } };
+
 export const PROGRAM_FLAGS: Readonly<Record<string, Readonly<Record<string, ProgramFlag>>>> = {
   'mlx-lm': {
     // The layers that train, not those that the model has.
@@ -147,6 +156,15 @@ export const PROGRAM_FLAGS: Readonly<Record<string, Readonly<Record<string, Prog
   },
   // llama-bench: its repetitions, which are a rank elsewhere.
   bench: { '-r': { name: '--llama-bench.repeat' } },
+  ...{ server: TOKENS_OF_BATCH, perplexity: TOKENS_OF_BATCH },
+  cli: { ...TOKENS_OF_BATCH, '--color': { name: '--llama.color' } },
+  imatrix: TOKENS_OF_BATCH,
+  lmdeploy: {
+    '--model-format': { name: '--quantization', only: /^(?:awq|gptq|fp8|mxfp4)$/ },
+    '--server-port': { name: '--port' },
+    '--model-name': { name: '--alias' },
+  },
+  ...{ 'trtllm-serve': SETTINGS_FILE },
   // What it does with the parts of a file, and no choice of a reduction.
   'gguf-split': { '--merge': { name: '--gguf-split.merge' } },
   // The share of a model on the GPU.
@@ -157,6 +175,7 @@ export const PROGRAM_FLAGS: Readonly<Record<string, Readonly<Record<string, Prog
   litgpt: { '--data': { name: '--litgpt.data', only: /^[A-Z]\w*$/ } },
   ...{
     vllm: {
+      ...SETTINGS_FILE,
       '-q': { name: '--quantization' },
       ...{ '-i': { name: '--vllm.batch-file' }, '-o': { name: '--vllm.batch-file' } },
     },
@@ -164,12 +183,13 @@ export const PROGRAM_FLAGS: Readonly<Record<string, Readonly<Record<string, Prog
   },
   // The tokens of all sequences together: sgl-project/sglang 004813e docs/advanced_features/server_arguments.md.
   sglang: {
+    ...SETTINGS_FILE,
     '--max-total-tokens': { name: '--sglang.max-total-tokens' },
     ...REPLICAS,
   },
   'launch-server': REPLICAS,
   'text-generation-benchmark': { '--tokenizer-name': { name: '--model' } },
-  'trtllm-bench': { '--model_path': { name: '--trtllm.model-path' } },
+  'trtllm-bench': { ...SETTINGS_FILE, '--model_path': { name: '--trtllm.model-path' } },
   'docker-model': { '-d': { name: '--detach' } },
   mistralrs: { '-p': { name: '--port' }, '-f': { name: '--model' } },
   swift: {
@@ -183,6 +203,6 @@ export const PROGRAM_FLAGS: Readonly<Record<string, Readonly<Record<string, Prog
 /** A flag as the user wrote it, for one of `PROGRAM_FLAGS`: `--mlx.num-layers` is `--num-layers`. */
 export const writtenFlag = (word: string): string =>
   word.replace(
-    /^--(?:accelerate|exllama|gguf-split|litgpt|llama-bench|lms|mlx|trtllm|lm-eval|sglang|swift|vllm)\./,
+    /^--(?:accelerate|exllama|gguf-split|litgpt|llama|llama-bench|lms|mlx|trtllm|lm-eval|server|sglang|swift|vllm)\./,
     '--',
   );

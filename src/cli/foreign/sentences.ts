@@ -31,6 +31,8 @@ interface Said {
   size?: string;
   /** A number of thousands: the context of a model, or the size of one. */
   thousands?: string;
+  /** Tokens of a training: millions are more than a context. */
+  tokens?: string;
   isQuantized: boolean;
 }
 
@@ -98,6 +100,11 @@ async function meaningOf(
     const word = words[at] ?? '';
     const next = words[at + 1] ?? '';
     const flag = flagCounting(next);
+    if (/^tokens?$/i.test(next) && /^\d[\d.,_]*[mbt]$/i.test(word)) {
+      said.tokens = word;
+      at++;
+      continue;
+    }
     if (flag !== undefined && KINDS.count.test(word)) {
       said.flags.push(flag, word);
       at++;
@@ -181,13 +188,15 @@ function lineOf(said: Said): string[] | undefined {
     }
     return hasCard && size === undefined && topics.has('hardware') ? ['fit', ...flags] : undefined;
   }
-  // A size besides a model is another question.
-  if (size !== undefined) return undefined;
+  // A size besides a model is another question, and so are the tokens of a training elsewhere.
+  const isTrained = (topics.has('training') || topics.has('full')) && others.length === 0;
+  if (size !== undefined || (said.tokens !== undefined && !isTrained)) return undefined;
   if (others.length > 0) return ['compare', ...models, ...flags];
   const isFull = topics.has('full');
   if (topics.has('adapters') && !isFull)
     return ['fit', model, '--for', isQuantized ? 'qlora' : 'lora', ...flags];
   if (topics.has('training') || isFull) {
+    if (said.tokens !== undefined) return ['train-plan', model, '--tokens', said.tokens, ...flags];
     return hasCard
       ? ['fit', model, '--for', 'training', ...flags]
       : ['train-plan', model, ...flags];

@@ -4,6 +4,7 @@ import path from 'node:path';
 import type { Config } from '@oclif/core/config';
 import { type UserError, usageError } from '../../base/errors.js';
 import { isHubName } from '../../base/text/hub-names.js';
+import { ownValue } from '../../base/values.js';
 import { nearest } from '../../config/nearest.js';
 import { quote } from '../../config/quote.js';
 import { isHardwareName } from '../flags/hardware-flags.js';
@@ -120,8 +121,10 @@ async function nearestLines(
   if (meant === undefined) {
     return isFlag ? withoutCommand(words, config) : linesWithoutCommand(text, rest);
   }
-  const isPair = isFile && isWeights(text) && isWeights(rest[0] ?? '');
-  if (isPair) return [{ words: ['convert-checkpoint', text, ...rest] }];
+  const [next = '', ...later] = rest;
+  const pair = /^(?:to|into|as)$/i.test(next) ? later : rest;
+  const isPair = isFile && isWeights(text) && isWeights(pair[0] ?? '');
+  if (isPair) return [{ words: ['convert-checkpoint', text, ...pair] }];
   const line = { words: [...meant, ...rest], lead: `did you mean ${meant.join(' ')}?` };
   const hasCard = rest.some((word) => /^--gpu(?:=|$)/.test(word) || isCard(word));
   if (!isFile || !hasCard) return [line];
@@ -233,7 +236,7 @@ async function programStart(
 async function scriptStart(started: StartedScript, config: Config): Promise<UserError | undefined> {
   const { leftOut = [] } = started;
   const [command = '', ...written] = started.words;
-  const rest = withoutSubcommand(written, started).map(modelOfConfig);
+  const rest = withoutSubcommand(written, started).map(modelOfConfig).map(asFlag);
   const isCommand = config.findCommand(command) !== undefined;
   // The config of a launcher names no model.
   const values = rest
@@ -271,7 +274,10 @@ async function scriptStart(started: StartedScript, config: Config): Promise<User
       };
       return new LineMistake(message, [own], { otherwise: suggestion });
     }
-    const line = scriptLine(started.script) ?? (verb === 'train-plan' ? TRAINING : undefined);
+    const isOfAdapters = verbs.some((each) => each.join(' ').startsWith(OF_ADAPTERS.join(' ')));
+    const line = isOfAdapters
+      ? [...OF_ADAPTERS.slice(0, 1), TRAINING[1], ...OF_ADAPTERS.slice(1)]
+      : (scriptLine(started.script) ?? (verb === 'train-plan' ? TRAINING : undefined));
     // Some scripts have a line without a model.
     const example = (await isPresent(line?.[1] ?? '')) ? line : undefined;
     // Arguments of the user name another model than the example.
@@ -327,6 +333,9 @@ const isModelFlag = (word: string): boolean =>
 /** The line for a training script whose model is not named. */
 const TRAINING = ['train-plan', 'minimind2-small', '--tokens', '1B'] as const;
 
+/** The beginning of the line for a training of adapters. */
+const OF_ADAPTERS = ['fit', '--for', 'lora'] as const;
+
 /** The words without a command of the script, where a flag names the model: `-m trainer.cli run --model M`. */
 function withoutSubcommand(
   words: readonly string[],
@@ -339,9 +348,22 @@ function withoutSubcommand(
     : words;
 }
 
+/** A key of a part of a config, as in Hydra, as a flag: `trainer.nnodes=2`. */
+const asFlag = (word: string): string =>
+  /^\+{0,2}[a-z]\w*(?:\.\w+)+=./i.test(word) && !fs.existsSync(word)
+    ? `--${word.replace(/^\+*/, '')}`
+    : word;
+
 /** A config of nanoGPT as the name of its model: `config/train_gpt2.py`. */
 const modelOfConfig = (word: string): string =>
-  /^(?:.*\/)?(?:train|eval)_(gpt2\w*)\.py$/.exec(word)?.[1]?.replaceAll('_', '-') ?? word;
+  /^(?:.*\/)?(?:train|eval)_(gpt2\w*)\.py$/.exec(word)?.[1]?.replaceAll('_', '-') ??
+  ownValue(DEPTHS, word) ??
+  word;
+
+/** GPT-2 by its number of layers: karpathy/llm.c train_gpt2.py, `--model`. */
+const DEPTHS: Readonly<Record<string, string>> = {
+  ...{ d12: 'gpt2', d24: 'gpt2-medium', d36: 'gpt2-large', d48: 'gpt2-xl' },
+};
 
 /** Names of scripts that say nothing: their folders do. */
 const GENERIC = /^(?:main|run|cli|entry|start|launch)$/;

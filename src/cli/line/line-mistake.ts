@@ -58,6 +58,10 @@ export class LineMistake extends UserError {
   }
 }
 
+/** The error as what is wrong with a line, whatever its other words mean. */
+export const causeOf = ({ message, suggestion }: UserError): LineMistake =>
+  new LineMistake(message, [], { otherwise: suggestion, isCause: true });
+
 /** The text that the parser of oclif puts around the message of a flag's own parser. */
 const WRAPPING = /^Parsing --\S+ \n\t(.*)\nSee more help with --help$/s;
 

@@ -5,9 +5,9 @@ import { ownValue } from '../../base/values.js';
 import type { FlagMeaning } from '../foreign/meanings.js';
 import { foldedName, nearestValue } from '../foreign/spellings.js';
 import { type DeclaredFlag, exampleOf, isPlaceholder } from './flag-example.js';
-import { FALSE, givenFlag, TRUE, valueGiven } from './given-flags.js';
+import { FALSE, givenFlag, TRUE } from './given-flags.js';
 import type { MeantLine } from './line-mistake.js';
-import { missingFile, missingText } from './missing-file.js';
+import { missingFile } from './missing-file.js';
 import { type GivenFlag, isPlainValue, MODEL_ARGUMENTS, type TypedLine } from './typed-line.js';
 
 /** A flag with a value: what it accepts. */
@@ -43,9 +43,10 @@ const MIXTURE = /^(--dtype=)?(q\d_k)_[sml]$/i;
 export function meantLines(typed: TypedLine, given: GivenFlag): MeantLine[] {
   const whole = typed.meanings.wholeLine(typed, given);
   if (whole) return [whole];
-  const meanings = typed.meanings
-    .flagMeanings(nameOf(typed, given), typed.command.id)
-    .filter(({ name }) => name !== given.name || `--${name}` !== given.written);
+  const known = typed.meanings.flagMeanings(nameOf(typed, given), typed.command.id);
+  const meanings = (known.length > 0 ? known : typed.meanings.lastPart(typed, given)).filter(
+    ({ name }) => name !== given.name || `--${name}` !== given.written,
+  );
   // bf16 is a type of the weights in serving, and of the arithmetic in training.
   const isTraining = typed.words.some((word) => OF_TRAINING.test(word));
   if (isTraining) {
@@ -159,8 +160,8 @@ function conditionalLines(reading: Reading, onlyFor: string | RegExp): MeantLine
 function specialLines(reading: Reading): MeantLine[] | undefined {
   const { typed, meaning, given, found, own, length } = reading;
   const { name } = meaning;
-  if (name === '<hub>') return asHubModel(typed, own, given.at, length);
-  if (name === '<each>') return asFlags(typed, found, given.at, length);
+  if (name === '<hub>') return typed.meanings.hubModelLines(typed, own, given.at, length);
+  if (name === '<each>') return typed.meanings.linesOfPairs(typed, found, given.at, length);
   if (name === '<shown>') {
     const isShown = typed.command.id === 'profile' && found === undefined;
     const lead = 'the answer shows it without a flag:';
@@ -182,8 +183,8 @@ function specialLines(reading: Reading): MeantLine[] | undefined {
   // A checkpoint is a file; the name of a model is an argument.
   const isName = own !== undefined && (!/[/\\]|\.(?!\d)\w+$/.test(own) || isHubName(own));
   if (name === 'checkpoint' && isNoFile && (isName || typed.isOfTool)) return [];
-  if (meaning.isPerSequence) return inTokens(typed, name, own, given.at, length);
-  if (meaning.isOfStep) return perStep(typed, name, own, given.at, length);
+  if (meaning.isPerSequence) return typed.meanings.inTokens(typed, name, own, given.at, length);
+  if (meaning.isOfStep) return typed.meanings.perStep(typed, meaning, own, given.at, length);
   if (name.startsWith('<')) return asArgument(typed, name.slice(1, -1), own, given.at, length);
   return undefined;
 }
@@ -232,7 +233,10 @@ function valueLines(
   const value = acceptedValue(flag, own);
   if (value === undefined) return [];
   const lead = `did you mean --${name}?`;
-  if (name === 'draft' && typed.isOfTool) return draftLines(typed, value, given, length);
+  const first = typed.meanings.firstNumber(typed, flag, value, given.at, length);
+  if (first !== undefined) return [{ ...first, lead }];
+  if (name === 'draft' && typed.isOfTool)
+    return typed.meanings.draftLines(typed, value, given, length);
   const cache = name === 'cache-dtype' ? givenFlag(typed, name, given.at) : undefined;
   if (cache !== undefined && cache.at < given.at && cache.value !== value) {
     const line = typed.corrected(given.at, [], length);
@@ -252,31 +256,6 @@ function valueLines(
   const isSame = other.value?.toLowerCase() === own.toLowerCase();
   const leftOut = isSame ? [] : [`${words} is replaced by ${given.written} ${own}`];
   return [{ ...typed.lineOf(changed), lead, leftOut }];
-}
-
-/** Lines with a draft model, which a path can be named after. */
-function draftLines(
-  typed: TypedLine,
-  value: string,
-  given: GivenFlag,
-  length: number,
-): MeantLine[] {
-  const lineOf = (model: string): MeantLine => ({
-    ...typed.corrected(given.at, ['--draft', model], length),
-    lead: 'did you mean --draft?',
-    models: [model],
-  });
-  const named = typed.meanings.namesInPath(value).map(({ model, dtype }) => ({
-    ...lineOf(model),
-    leftOut: [
-      missingText(value),
-      ...(dtype === undefined ? [] : [`${dtype} of a draft has no counterpart here`]),
-    ],
-  }));
-  // A head of EAGLE or Medusa works only with its model.
-  const isHead = /eagle|medusa|mtp|nextn/i.test(typed.words.join(' '));
-  const ofHub = isHubName(value) && !isHead ? [lineOf(`hf:${value}`)] : [];
-  return [...named, lineOf(value), ...ofHub, withoutFlag(typed, given, '<none>', length)];
 }
 
 /** Lines with the list of cards: its argument is a part of their names, and no model. */
@@ -332,102 +311,8 @@ export function withoutFlag(
   return { ...line, leftOut: [`${words.join(' ')} ${reason}`] };
 }
 
-/** The line with `-hf ORG/NAME:Q8_0` as a model of the hub, and its type. */
-function asHubModel(
-  typed: TypedLine,
-  value: string | undefined,
-  at: number,
-  length: number,
-): MeantLine[] {
-  const [, repository, type] = /^([\w.-]+\/[\w.-]+)(?::(\w+))?$/.exec(value ?? '') ?? [];
-  // Our own names of models, which a program of the hub would not find.
-  if (repository === undefined) return asArgument(typed, 'model', value, at, length);
-  const flag = typed.meanings.typeFlag(typed.command, typed.words);
-  if (type !== undefined && flag === undefined) return [];
-  const added = type === undefined ? [] : [`--${flag}`, type];
-  // A repository of GGUF files often has no config: the model that it is named after has the sizes.
-  return [
-    ...typed.meanings
-      .namesInPath(repository)
-      .map(({ model, dtype }) => ({ model, type: type ?? dtype })),
-    undefined,
-  ].flatMap((named) => {
-    const [line] = asArgument(typed, 'model', named?.model ?? `hf:${repository}`, at, length);
-    if (line === undefined || (named?.type !== undefined && flag === undefined)) return [];
-    if (named === undefined) return [{ ...line, words: [...line.words, ...added] }];
-    const words = named.type === undefined ? [] : [`--${flag}`, named.type];
-    const note = type === undefined && named.type ? [`${repository} is read as ${named.type}`] : [];
-    return [{ ...line, words: [...line.words, ...words], models: [named.model], leftOut: note }];
-  });
-}
-
-/** The line with `--model_args a=1,b=2` as `--a 1 --b 2`. */
-function asFlags(
-  typed: TypedLine,
-  found: string | undefined,
-  at: number,
-  length: number,
-): MeantLine[] {
-  const pairs = typed.meanings.pairsIn(found ?? '', typed.words[at] ?? '');
-  if (pairs.length === 0 || pairs.some(([, value]) => !value)) return [];
-  const words = pairs.flatMap(([key = '', value = '']) => [`--${key}`, value]);
-  const line = typed.corrected(at, words, length);
-  const [kind] = typed.arguments;
-  // In `--model hf --model_args pretrained=FILE`, hf is a kind of model.
-  if (kind === undefined || !pairs.some(([key]) => key === 'pretrained')) return [line];
-  const place = line.words.indexOf(kind.word, typed.name.split(' ').length);
-  return [
-    { words: line.words.toSpliced(place, 1), leftOut: [`--model ${kind.word} is not needed`] },
-  ];
-}
-
-/** The line with a number of sequences in tokens, for a line with the tokens of a sequence. */
-function inTokens(
-  typed: TypedLine,
-  name: string,
-  own: string | undefined,
-  at: number,
-  length: number,
-): MeantLine[] {
-  const context = valueGiven(typed, 'context');
-  const tokens = Number(own) * Number(context);
-  if (!Object.hasOwn(typed.command.flags, name) || !(tokens > 0)) return [];
-  const lead = `--${name} counts tokens, ${own} × ${context}:`;
-  return [{ ...typed.corrected(at, [`--${name}`, String(tokens)], length), lead }];
-}
-
-/** Flags that share one replica of a model among GPUs: the GPUs of one product work on the same sequences. */
-const OF_A_REPLICA = ['tensor-parallel', 'pipeline-parallel', 'context-parallel'] as const;
-
-/** The line with the sequences of a step on all GPUs as a number of steps that add up, or as those of one GPU. */
-function perStep(
-  typed: TypedLine,
-  name: string,
-  own: string | undefined,
-  at: number,
-  length: number,
-): MeantLine[] {
-  if (!Object.hasOwn(typed.command.flags, name)) return [];
-  const [, machine] = /^(\d+)x/i.exec(valueGiven(typed, 'gpu') ?? '') ?? [];
-  const gpus = Number(valueGiven(typed, 'gpus') ?? machine ?? 1);
-  const shared = OF_A_REPLICA.map((each) => Number(valueGiven(typed, each) ?? 1));
-  const share = (Number(own) * shared.reduce((all, each) => all * each, 1)) / gpus;
-  const batch = valueGiven(typed, 'batch', at);
-  const added = valueGiven(typed, name, at);
-  // Without a number of steps that add up, the default of a plan multiplies the sequences.
-  const alone = added === undefined ? [`--${name}`, '1'] : [];
-  const count = share / Number(batch ?? added ?? 1);
-  if (!Number.isInteger(count) || count <= 0 || (batch !== undefined && added !== undefined)) {
-    return [];
-  }
-  const written =
-    batch === undefined ? ['--batch', String(count), ...alone] : [`--${name}`, String(count)];
-  const lead = `${own} sequences in a step:`;
-  return [{ ...typed.corrected(at, written, length), lead }];
-}
-
 /** The line with the value of `--model FILE` as an argument. */
-function asArgument(
+export function asArgument(
   typed: TypedLine,
   kind: string,
   value: string | undefined,

@@ -1,6 +1,7 @@
 /** A command line while it is read. */
 import fs from 'node:fs';
 import type { Command } from '@oclif/core/command';
+import type { FlagMeaning } from '../foreign/meanings.js';
 import { foldedName } from '../foreign/spellings.js';
 import { type DeclaredFlag, exampleOf } from './flag-example.js';
 import { LineMistake, type MeantLine, pasteable } from './line-mistake.js';
@@ -29,8 +30,53 @@ interface ToolLines {
   readonly wholeLine: (typed: TypedLine, given: GivenFlag) => MeantLine | undefined;
 }
 
+/** A value of a flag of another tool, its place, and the number of words that it has with the flag. */
+type ValueLines<Value> = (
+  typed: TypedLine,
+  value: Value,
+  at: number,
+  length: number,
+) => MeantLine[];
+
+/** Meanings of flags that are more than one flag here. */
+interface SpecialLines {
+  readonly draftLines: (
+    typed: TypedLine,
+    value: string,
+    given: GivenFlag,
+    length: number,
+  ) => MeantLine[];
+  readonly firstNumber: (
+    typed: TypedLine,
+    flag: DeclaredFlag,
+    value: string,
+    at: number,
+    length: number,
+  ) => MeantLine | undefined;
+  readonly hubModelLines: ValueLines<string | undefined>;
+  readonly inTokens: (
+    typed: TypedLine,
+    name: string,
+    own: string | undefined,
+    at: number,
+    length: number,
+  ) => MeantLine[];
+  readonly isOnlyModel: (typed: TypedLine, at: number) => boolean;
+  readonly lastPart: (typed: TypedLine, given: GivenFlag) => FlagMeaning[];
+  readonly linesOfPairs: ValueLines<string | undefined>;
+  readonly linesOfPrompt: (typed: TypedLine, given: GivenFlag) => MeantLine[];
+  readonly perStep: (
+    typed: TypedLine,
+    meaning: FlagMeaning,
+    own: string | undefined,
+    at: number,
+    length: number,
+  ) => MeantLine[];
+}
+
 /** The words of other tools, which are loaded for a line that needs them. */
 export type Meanings = ToolLines &
+  SpecialLines &
   Pick<
     typeof import('../foreign/meanings.js'),
     | 'flagAdvice'
@@ -44,6 +90,7 @@ export type Meanings = ToolLines &
     | 'modelAdvice'
     | 'modelWithWords'
     | 'namesInPath'
+    | 'nearType'
     | 'otherNames'
     | 'pairsIn'
     | 'typeFlag'

@@ -41,6 +41,7 @@ export function unknownFlag(typed: TypedLine, word: string, at: number): LineMis
   const elsewhere = typed.isOfTool && typed.command.id === 'fit' ? [] : owned;
   // A flag of another command is not a key of a config.
   const lines = [
+    ...typed.meanings.linesOfPrompt(typed, given),
     ...meantLines(typed, given).map((line) => ({ ...line, isOfTool: true })),
     ...withoutNo(typed, name, at),
     ...similarFlags(typed, given),
@@ -181,6 +182,7 @@ const hasCounterpart = (typed: TypedLine, name: string): boolean =>
 /** Number of words of a flag that nothing here knows, with its value, or its numbers: `--cudagraph-capture-sizes 1 2 4`. */
 function looseLength(typed: TypedLine, { at, value }: GivenFlag): number {
   if (value !== undefined || !typed.isLooseValue(at + 1)) return 1;
+  if (typed.isOfTool && typed.meanings.isOnlyModel(typed, at + 1)) return 1;
   const numbers = typed.words.slice(at + 1).findIndex((word) => !/^[\d.]+$/.test(word));
   return Math.max(2, numbers < 0 ? typed.words.length - at : numbers + 1);
 }

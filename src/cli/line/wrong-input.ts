@@ -18,6 +18,9 @@ import { linesWithOther } from './other-tools/names-in-path.js';
 const OF_CONFIGS: readonly string[] = ['validate', 'compare-srte'];
 const OF_CHECKPOINTS: readonly string[] = ['inspect'];
 
+/** Commands that read all configs of a folder. */
+const OF_MODELS: readonly string[] = ['validate', 'compare'];
+
 /** Commands about a model whose weights they do not read, with the type that they count. */
 const OF_TYPES: readonly string[] = ['profile', 'fit', 'compare'];
 
@@ -40,7 +43,7 @@ export function lineForInput(words: readonly string[]): MeantLine | undefined {
   const configs = configsOf(input, command);
   const [config] = configs;
   if (config !== undefined) {
-    const all = command === 'validate' ? configs : [config];
+    const all = OF_MODELS.includes(command) ? configs : [config];
     const lead = configs.length > 1 ? `it holds ${counted(configs.length, 'config')}:` : '';
     const meant = OF_CHECKPOINTS.includes(command)
       ? ['profile', config]

@@ -115,6 +115,29 @@ export const shardingOf = (
 /** Default output tokens of a request. */
 const USUAL_OUTPUT = 128;
 
+/** Tokens of a sequence and of its prompt and output. @throws UserError when they do not fit into each other. */
+function tokensOf(options: FitOptions, hints: TrainingHints, positions: number) {
+  const { promptTokens: prompt, outputTokens: output } = options;
+  const both = prompt !== undefined && output !== undefined ? prompt + output : undefined;
+  const wish = {
+    context: options.context ?? both,
+    dtype: 'bf16',
+    causal: true,
+    optimizer: 'adamw',
+  } as const;
+  const resolved = resolveSetting(wish, hints, positions);
+  const { context } = resolved.inference;
+  const gets = output ?? Math.min(USUAL_OUTPUT, Math.ceil(context / 2));
+  const brings = prompt ?? context - gets;
+  refuseTooLong(brings, gets, context);
+  return { ...resolved, both, gets, brings };
+}
+
+/** @throws UserError when the tokens of a request do not fit into each other, or are more than the model's positions. */
+export const requireTokens = (loaded: ModelToFit, options: FitOptions): void => {
+  tokensOf(options, hintsOf(loaded), loaded.model.positions);
+};
+
 /**
  * Serving settings: the context is a request's prompt plus output, unless given.
  * @throws UserError when they are inconsistent, or exceed the model's positions.
@@ -126,20 +149,9 @@ function servingSettingOf(
   cluster: Cluster,
   stored: StoredWeightFormat | undefined,
 ): Resolved<ServingFitSetting> {
-  const { promptTokens: prompt, outputTokens: output } = options;
   const dtype = options.dtype ?? stored?.dtype ?? 'bf16';
-  const both = prompt !== undefined && output !== undefined ? prompt + output : undefined;
-  const wish = {
-    context: options.context ?? both,
-    dtype: 'bf16',
-    causal: true,
-    optimizer: 'adamw',
-  } as const;
-  const { inference, origins } = resolveSetting(wish, hints, model.positions);
+  const { inference, origins, both, gets, brings } = tokensOf(options, hints, model.positions);
   const { context } = inference;
-  const gets = output ?? Math.min(USUAL_OUTPUT, Math.ceil(context / 2));
-  const brings = prompt ?? context - gets;
-  refuseTooLong(brings, gets, context);
   const usual = usualFormat(dtype);
   const storedGroup = options.dtype === undefined ? stored?.group : undefined;
   const cacheDtype = options.cacheDtype ?? usualCache(dtype);

@@ -203,7 +203,7 @@ const TRAININGS: readonly Guess[] = [
   ],
   [
     'python3 -m verl.trainer.main_ppo data.train_batch_size=256 actor_rollout_ref.model.path=Qwen/Qwen3-8B trainer.n_gpus_per_node=8',
-    is('train-plan Qwen/Qwen3-8B --batch 256 --accumulation 1 --gpus 8'),
+    is('train-plan Qwen/Qwen3-8B --batch 32 --accumulation 1 --gpus 8'),
   ],
   [
     'deepspeed --module openrlhf.cli.train_dpo --pretrain /data/mine --zero_stage 2 --optimizer adamw_torchao_4bit --gradient_checkpointing',

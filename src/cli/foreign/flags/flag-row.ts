@@ -48,6 +48,7 @@ export const SOURCES = {
   torchtitan: 'pytorch/torchtitan: torchtitan/config/job_config.py',
   mamba: 'state-spaces/mamba: benchmarks/benchmark_generation_mamba_simple.py',
   mlcllm: 'mlc-ai/mlc-llm: docs, "REST API", "Model Quantization"',
+  verl: 'volcengine/verl: docs/examples/config.rst, verl/trainer/config/ppo_trainer.yaml',
   xinference: 'xorbitsai/inference: docs, "launch"',
   autotrain: 'huggingface/autotrain-advanced: docs, "LLM finetuning"',
   fastchat: 'lm-sys/FastChat: fastchat/model/model_adapter.py, add_model_args',
@@ -68,7 +69,7 @@ export const ofStage = (stage: number): string =>
  * `<hub>` a model of the hub, `<each>` the flags `a` and `b` of `a=1,b=2`, `<shown>` what a profile shows without a flag,
  * `<none>` a flag without a counterpart, and '' a flag that is not needed.
  * The last two are left out, and the error says so. `@fit` after it limits it to that command. `*context` multiplies the
- * value by the tokens of a sequence, and `/batch` divides the sequences of a step by those of a GPU.
+ * value by the tokens of a sequence, `/batch` divides the sequences of a step by those of a GPU, and `/tokens` its tokens.
  *
  * A name `color=never` is a flag with that value, `deepspeed=~z3` with one that the pattern matches, and `host=` one with
  * any value. A name can have several meanings: of those whose line is accepted, the first is proposed.

@@ -29,9 +29,20 @@ export const FURTHER_FLAGS: readonly FlagRow[] = [
   // A seed in one program, and a length in speech.
   ['<none>@profile|fit|compare', 's=~^\\d+$', ['llama.cpp', 'speech']],
   ['<none>', 'sglang.max-total-tokens=', ['sglang']],
+  [
+    '<none>',
+    'server.config=,extra-llm-api-options=,attn-cp-size=,moe-dp-size=',
+    ['vllm', 'sglang'],
+  ],
+  ['', 'omni,deploy-config=', ['vllm']],
+  // A file of the training, which its memory does not depend on.
+  ['<none>@fit', 'train=~[/.]', ['mlx', 'speech']],
+  ['', 'lora-name=', ['minimind']],
+  // Folders of a recipe, whose config has a name.
+  ['', 'checkpointer.checkpoint-dir=,checkpointer.output-dir=,tokenizer.path=', ['torchtune']],
   ['<none>', 'mlx.num-layers=', ['mlx']],
   ['<none>', 'mlx.trials=', ['mlx']],
-  ['', 'gguf-split.merge', ['llama.cpp']],
+  ['', 'gguf-split.merge,llama.color', ['llama.cpp']],
   // Adapters of a server, in files.
   ['<none>@fit', 'lora=~[/\\\\.],lora-scaled=', ['llama.cpp']],
   // What a script calls the kind of its model, which has a name.
@@ -76,8 +87,8 @@ export const FURTHER_FLAGS: readonly FlagRow[] = [
   ...[1, 2, 3].map(
     (stage): FlagRow => [
       `zero=${stage}`,
-      `accelerate.config-file=${ofStage(stage)}`,
-      ['accelerate'],
+      `accelerate.config-file=${ofStage(stage)},deepspeed-config=${ofStage(stage)}`,
+      ['accelerate', 'deepspeed'],
     ],
   ),
   ['<none>', 'accelerate.config-file=', ['accelerate']],
@@ -164,6 +175,11 @@ export const FURTHER_FLAGS: readonly FlagRow[] = [
   ['@train-plan', 'train,do-train,launcher=', ['mlx', 'transformers', 'axolotl']],
   ['repeat@quick-test', 'r,llama-bench.repeat', ['llama.cpp']],
   ['<none>@fit', 'llama-bench.repeat=', ['llama.cpp']],
+  ['batch@train-plan', 'ppo-micro-batch-size-per-gpu,micro-batch-size-per-gpu', ['verl']],
+  ['accumulation/batch@train-plan', 'ppo-mini-batch-size', ['verl']],
+  ['<none>@train-plan', 'ppo-mini-batch-size=,param-offload=,optimizer-offload=', ['verl']],
+  ['zero=3@train-plan', 'actor-rollout-ref.actor.strategy=~^fsdp', ['verl']],
+  ['data@train-plan', 'data.train-files', ['verl']],
   ['micro-batch', 'device-batch-size', ['nanochat']],
   ['batch', 'device-batch-size', ['nanochat']],
   ['accumulation', 'ga', ['speech']],
@@ -172,6 +188,7 @@ export const FURTHER_FLAGS: readonly FlagRow[] = [
     'global-batch-size,gbs,global-train-batch-size,train-batch-size',
     ['megatron', 'litgpt', 'deepspeed'],
   ],
+  ['accumulation/tokens@train-plan', 'total-batch-size', ['nanochat']],
   ['decay@train-plan', 'num-decay-steps', ['transformers']],
   ['<each>', 'speculative-config', ['vllm']],
   ['draft', 'speculative-config.model', ['vllm']],

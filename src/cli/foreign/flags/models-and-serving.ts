@@ -5,7 +5,7 @@ import type { FlagRow } from './flag-row.js';
 export const MODELS_AND_SERVING: readonly FlagRow[] = [
   [
     '<shown>',
-    'params,parameters,num-params,flops,macs,memory,vram,kv-cache,kv,size',
+    'params,parameters,num-params,params-only,count-only,flops,macs,memory,vram,kv-cache,kv,size',
     ['speech', 'ollama'],
   ],
   ['<none>@fit|evaluate', 'b,n-batch,ub=,ubatch-size=,blasbatchsize=', ['llama.cpp', 'koboldcpp']],
@@ -123,7 +123,7 @@ export const MODELS_AND_SERVING: readonly FlagRow[] = [
   ['global-batch', 'tokens-per-step,total-batch-size,tokens-per-batch', ['nanogpt', 'speech']],
   [
     'accumulation',
-    'gradient-accumulation-steps,grad-accum,gradient-accumulation,accumulation-steps,accum-steps,grad-accum-steps,' +
+    'gradient-accumulation-steps,grad-accumulation-steps,grad-accum,gradient-accumulation,accumulation-steps,accum-steps,grad-accum-steps,' +
       'gradient-accumulation-iters,accumulate-grad-batches,grad-acc,gas,accum',
     [
       'transformers',
@@ -209,7 +209,7 @@ export const MODELS_AND_SERVING: readonly FlagRow[] = [
   ],
   [
     'for=training',
-    'training,train,pretrain,pretraining,do-train,stage=sft,stage=pt,stage=dpo,finetuning-type=full,train-type=full,' +
+    'training,train,pretrain,pretraining,do-train,stage=sft,stage=pt,stage=dpo,finetuning-type=full,train-type=full,sft-type=full,' +
       'fine-tune-type=full,full-finetune,full-finetuning',
     ['transformers', 'llama-factory', 'mlx', 'unsloth', 'speech'],
   ],

@@ -56,6 +56,8 @@ const typeOf = ({ name, dtype }: QuantizedName): QuantizedName => ({
 export interface Takes {
   /** The flag for a type of weights that can be added. */
   readonly type: 'dtype' | 'base-dtype' | undefined;
+  /** Whether the line has a type of its own, which the name repeats. */
+  readonly isTyped?: boolean;
   /** Whether models of the hub are read. */
   readonly hub: boolean;
 }
@@ -71,11 +73,15 @@ export function typeFlag(
   return Object.hasOwn(flags, flag) && !isGiven ? flag : undefined;
 }
 
-/** The type of llama.cpp that is nearest to a mixture of another program: q4_k_xl. */
-const nearType = (dtype: string): string =>
-  dtype.replace(/^q([2-6])_k_xl$/, (_, bits) =>
-    bits === '2' || bits === '6' ? `q${bits}_k` : `q${bits}_k_${bits === '3' ? 'l' : 'm'}`,
-  );
+/** The type of llama.cpp that is nearest to a mixture of another program, or to its bits alone: q4_k_xl, q4. */
+export const nearType = (dtype: string): string =>
+  dtype
+    .replace(/^q8$/i, 'q8_0')
+    .replace(/^q([2-6])(_k_xl)?$/i, (_, bits, isLarge) =>
+      bits === '2' || bits === '6'
+        ? `q${bits}_k`
+        : `q${bits}_k_${bits === '3' && isLarge ? 'l' : 'm'}`,
+    );
 
 /** Types of a training, and of models that have no other. */
 const OF_16_BITS = /^b?f16$/;
@@ -107,8 +113,8 @@ export function linesWithOther(words: readonly string[], at: number, takes: Take
   const named = namesInPath(word).flatMap(({ model, dtype }): LineOfModel[] => {
     // Without its type, the line would answer for other weights.
     const isNeeded = dtype !== undefined && !(takes.type === undefined && OF_16_BITS.test(dtype));
-    if (isNeeded && takes.type === undefined) return [];
-    const near = isNeeded ? nearType(dtype) : undefined;
+    if (isNeeded && takes.type === undefined && !takes.isTyped) return [];
+    const near = isNeeded && takes.type !== undefined ? nearType(dtype) : undefined;
     return [
       {
         words: words.toSpliced(at, 1, model, ...(near ? [`--${takes.type}`, near] : [])),

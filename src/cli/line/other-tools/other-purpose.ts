@@ -1,13 +1,48 @@
 /** Lines of other tools with settings of another purpose than theirs. Loaded only for a line of one. */
+import fs from 'node:fs';
+import { quote } from '../../../config/quote.js';
 import type { DeclaredFlag } from '../flag-example.js';
 import { valueGiven } from '../given-flags.js';
+import { missingText } from '../missing-file.js';
 import type { TypedLine } from '../typed-line.js';
 
-/** Refuses settings of serving in a training, and epochs that cannot be counted. */
+/** Refuses settings of serving in a training, epochs that cannot be counted, and files of another machine. */
 export function refuseOtherPurpose(typed: TypedLine): void {
   refuseTypeOfTraining(typed);
   refuseServing(typed);
+  refuseMissingFiles(typed);
+  refuseFolder(typed);
   refuseLoneEpochs(typed);
+}
+
+/** Files of a training that a plan can do without: its data can be counted elsewhere. */
+const FILES_OF_TRAINING = ['data', 'tokenizer'] as const;
+
+/** Refuses data and a tokenizer that are not here, of which a plan can do without. */
+function refuseMissingFiles(typed: TypedLine): void {
+  if (!typed.isOfTool || typed.command.id !== 'train-plan') return;
+  for (const name of FILES_OF_TRAINING) {
+    const [at, file] = [typed.given.get(name), valueGiven(typed, name)];
+    if (at === undefined || file === undefined || fs.existsSync(file)) continue;
+    const length = typed.lengthOf(typed.command.flags[name] as DeclaredFlag, at);
+    throw typed.mistake(missingText(file), [
+      { ...typed.corrected(at, [], length), leftOut: [`--${name}: ${missingText(file)}`] },
+    ]);
+  }
+}
+
+/** Endings of an answer's file. */
+const ANSWER = /\.(?:json|csv|md|markdown|html|svg|txt|ya?ml|sh)$|^-$/i;
+
+/** Refuses the folder of a training or a server, which is no file for the answer. */
+function refuseFolder(typed: TypedLine): void {
+  const [at, folder] = [typed.given.get('output'), valueGiven(typed, 'output')];
+  const isAnswer = !typed.isOfTool || !/^(?:fit|train-plan)$/.test(typed.command.id);
+  if (isAnswer || at === undefined || folder === undefined || ANSWER.test(folder)) return;
+  const length = typed.lengthOf(typed.command.flags.output as DeclaredFlag, at);
+  throw typed.mistake(`--output: expected a file, found the folder ${quote(folder)}`, [
+    { ...typed.corrected(at, [], length), leftOut: [`--output ${folder} is not needed`] },
+  ]);
 }
 
 /**

@@ -40,7 +40,8 @@ export async function refuseOtherWord(
   }
   const hub = isOfHub(command);
   const type = typeFlag(command, words);
-  const others = linesWithOther(words, words.indexOf(word, length), { type, hub });
+  const isTyped = words.some((each) => /^--(?:base-)?dtype(?:=|$)/.test(each));
+  const others = linesWithOther(words, words.indexOf(word, length), { type, isTyped, hub });
   const isHere = await Promise.all(others.map(({ models: [model] }) => isPresent(model)));
   const lines = others.filter((_, at) => isHere[at]);
   throw missingModel(word, lines, { hub });

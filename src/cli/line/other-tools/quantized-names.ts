@@ -5,10 +5,13 @@ const PARTS: readonly (readonly [part: RegExp, dtype: string | undefined])[] = [
   [/^awq$/, 'awq'],
   [/^gptq$/, 'gptq'],
   [/^(?:fp|f)8$/, 'fp8'],
-  [/^nvfp4$/, 'nvfp4'],
+  // NVIDIA's repositories call NVFP4 by its bits.
+  [/^(?:nv)?fp4$/, 'nvfp4'],
   [/^mxfp4$/, 'mxfp4'],
   [/^(?:int4|4-?bits?|nf4|w4a16|hqq|bnb)$/, 'int4'],
   [/^(?:int8|8-?bits?|w8a8|w8a16)$/, 'int8'],
+  // Bits of MLX with a scale and an offset for 64 values, as the nearest type of llama.cpp.
+  ...['3', '5', '6'].map((bits) => [new RegExp(`^${bits}-?bits?$`), `q${bits}_k`] as const),
   [/^bf16$/, 'bf16'],
   [/^(?:fp|f)16$/, 'f16'],
   [
@@ -54,7 +57,11 @@ export function quantizedName(text: string): QuantizedName | undefined {
   const isInt8 = types.has('int8');
   // The method says more than the number of its bits, unless these are not its usual ones.
   const [dtype] = ['awq', 'gptq'].filter((each) => types.has(each) && !isInt8);
-  const others = ['fp8', 'nvfp4', 'mxfp4', 'int8', 'int4', 'bf16', 'f16'];
+  const others = [
+    ...['fp8', 'nvfp4', 'mxfp4', 'int8', 'int4', 'q6_k', 'q5_k', 'q3_k'],
+    'bf16',
+    'f16',
+  ];
   return { name, dtype: dtype ?? others.find((each) => types.has(each)) };
 }
 

@@ -1,4 +1,15 @@
 /** Meanings of the words of other tools, alone and together. Loaded only for a line with such a word. */
 export * from '../../foreign/meanings.js';
 export { refuseOtherPurpose } from './other-purpose.js';
+export {
+  draftLines,
+  firstNumber,
+  hubModelLines,
+  inTokens,
+  isOnlyModel,
+  lastPart,
+  linesOfPairs,
+  linesOfPrompt,
+  perStep,
+} from './special-meanings.js';
 export { fitOfPlan, OF_ADAPTERS, OF_LORA, wholeLine } from './whole-lines.js';

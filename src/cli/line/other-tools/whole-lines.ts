@@ -19,6 +19,9 @@ export const wholeLine = (typed: TypedLine, given: GivenFlag): MeantLine | undef
   asFitOfAdapters(typed) ??
   asReplicas(typed) ??
   asWholeReplicas(typed, given) ??
+  asAllMachines(typed) ??
+  asSampleLength(typed) ??
+  asBenchTest(typed) ??
   asAnswers(typed) ??
   asSlots(typed) ??
   withCheckpoint(typed, given);
@@ -127,6 +130,56 @@ function asWholeReplicas(typed: TypedLine, given: GivenFlag): MeantLine | undefi
     ...typed.corrected(given.at, written, length),
     lead: `${count} models side by side:`,
   };
+}
+
+/** Flags for machines and for the GPUs of each, which programs have in their configs: `trainer.nnodes=2`. */
+const MACHINES = /^(?:--)?(?:\w+\.)*(?:actor[-_])?(?:nnodes|num[-_]nodes|num[-_]machines)(?:=|$)/;
+const OF_A_MACHINE =
+  /^(?:--)?(?:\w+\.)*(?:actor[-_])?(?:n[-_]gpus[-_]per[-_]node|(?:num[-_])?gpus[-_]per[-_]node|devices)(?:=|$)/;
+
+/** The line with the GPUs of all machines. */
+function asAllMachines(typed: TypedLine): MeantLine | undefined {
+  if (!typed.isOfTool || !Object.hasOwn(typed.command.flags, 'gpus')) return undefined;
+  const [machines, each] = [MACHINES, OF_A_MACHINE].map((name) => numberOf(typed, name)) as [
+    Slots,
+    Slots,
+  ];
+  const gpus = machines.value * each.value;
+  if (machines.at < 0 || each.at < 0 || !(gpus > 0)) return undefined;
+  const written = ['--gpus', String(gpus)];
+  return {
+    ...typed.lineOf([...without(typed, [machines, each]), ...written]),
+    lead: `${machines.value} machines of ${each.value} GPUs:`,
+  };
+}
+
+/** Lengths of a sample in verl, whose sum is that of the sequence that it trains: docs/examples/config.rst. */
+const PROMPT_OF_SAMPLE = /^(?:--)?data\.max[-_]prompt[-_]length(?:=|$)/;
+const ANSWER_OF_SAMPLE = /^(?:--)?data\.max[-_]response[-_]length(?:=|$)/;
+
+/** The line with the tokens of a sample, where verl has those of its prompt and of its answer. */
+function asSampleLength(typed: TypedLine): MeantLine | undefined {
+  if (!Object.hasOwn(typed.command.flags, 'context')) return undefined;
+  const [prompt, answer] = [PROMPT_OF_SAMPLE, ANSWER_OF_SAMPLE].map((name) =>
+    numberOf(typed, name),
+  ) as [Slots, Slots];
+  const whole = prompt.value + answer.value;
+  if (prompt.at < 0 || answer.at < 0 || !(whole > 0)) return undefined;
+  const written = ['--context', String(whole)];
+  return {
+    ...typed.lineOf([...without(typed, [prompt, answer]), ...written]),
+    lead: 'prompt and answer are one sequence:',
+  };
+}
+
+/** The line with the tokens of a test of llama-bench, `-pg 512,128`: ggml-org/llama.cpp tools/llama-bench/README.md. */
+function asBenchTest(typed: TypedLine): MeantLine | undefined {
+  const at = typed.words.findIndex((word) => /^-pg$/.test(word));
+  const [, prompt, answer] = /^(\d+),(\d+)$/.exec(typed.words[at + 1] ?? '') ?? [];
+  const isKnown = Object.hasOwn(typed.command.flags, 'output-tokens');
+  if (at < 0 || prompt === undefined || answer === undefined || !isKnown) return undefined;
+  const written = ['--prompt-tokens', prompt, '--output-tokens', answer];
+  return { ...typed.corrected(at, written, 2), lead: 'prompt and answer have flags of their own:' };
 }
 
 /** Flags of llama.cpp for the slots of a server, and for the context that they share. */
