@@ -5,7 +5,7 @@ const PARTS: readonly (readonly [part: RegExp, dtype: string | undefined])[] = [
   [/^awq$/, 'awq'],
   [/^gptq$/, 'gptq'],
   [/^(?:fp|f)8$/, 'fp8'],
-  [/^nvfp4$/, 'nvfp4'],
+  [/^(?:nv)?fp4$/, 'nvfp4'],
   [/^mxfp4$/, 'mxfp4'],
   [/^(?:int4|4-?bits?|nf4|w4a16|hqq|bnb)$/, 'int4'],
   [/^(?:int8|8-?bits?|w8a8|w8a16)$/, 'int8'],
