@@ -184,7 +184,7 @@ function kindOf({ kind, isFixed }: Around, { model_type: named }: JsonObject) {
 }
 
 /** Keys of the number of blocks. */
-const DEPTHS = ['num_hidden_layers', 'depth', 'encoder_layers'];
+const DEPTHS = ['num_hidden_layers', 'num_global_layers', 'depth', 'encoder_layers'];
 
 /** Settings of a tower with the defaults of its class. */
 function readTower(
