@@ -203,11 +203,19 @@ const short32 = (value) =>
     .map((digits) => Number(value.toPrecision(digits)))
     .find((each) => Math.fround(each) === value);
 
+const lettersOf = (names) =>
+  Object.fromEntries(Object.entries(names).map(([letter, name]) => [name, letter]));
+
+/** A part of the file with letters for the settings in its `model`. */
+const lettered = (keys, { model, ...part }) => {
+  const letterOf = lettersOf(keys);
+  const settings = Object.entries(model ?? {}).map(([key, value]) => [letterOf[key] ?? key, value]);
+  return { ...part, ...(model && { model: Object.fromEntries(settings) }) };
+};
+
 /** The text of a value, with a list of kinds of layers in letters. */
 const flowIn = (kinds) => {
-  const letterOf = Object.fromEntries(
-    Object.entries(kinds).map(([letter, kind]) => [kind, letter]),
-  );
+  const letterOf = lettersOf(kinds);
   const flow = (value) =>
     Array.isArray(value)
       ? value.length > MOST_WORDS && value.every((each) => Object.hasOwn(letterOf, each))
@@ -224,16 +232,16 @@ const flowIn = (kinds) => {
 };
 
 /** The text of the file, below its own first comment. */
-export function fileText(head, { sources, kinds, series, elsewhere }) {
+export function fileText(head, { sources, kinds, keys, series, elsewhere }) {
   const flow = flowIn(kinds);
   const lines = [head.trimEnd(), '', 'sources:'];
   for (const [key, text] of Object.entries(sources)) lines.push(`  ${key}: ${text}`);
-  lines.push('', `kinds: ${flow(kinds)}`);
+  lines.push('', `kinds: ${flow(kinds)}`, `keys: ${flow(keys)}`);
   lines.push('', 'series:');
   for (const { sizes, ...rest } of series) {
-    const parts = Object.entries(rest).map(([key, value]) => `${key}: ${flow(value)}`);
+    const parts = Object.entries(lettered(keys, rest)).map(([key, value]) => `${key}: ${flow(value)}`);
     lines.push(`- ${parts.join('\n  ')}`, '  sizes:');
-    for (const [size, row] of Object.entries(sizes)) lines.push(`   ${size}: ${flow(row ?? {})}`);
+    for (const [size, row] of Object.entries(sizes)) lines.push(`   ${size}: ${flow(lettered(keys, row ?? {}))}`);
   }
   if (elsewhere) {
     lines.push('', 'elsewhere:');

@@ -546,6 +546,21 @@ describe('an error with the hub', () => {
     [['profile', 'hf:../x'], 2, 'expected hf:ORG/NAME[@REVISION][:FILE], found "hf:../x"'],
     [['profile', 'Qwen/Qwen1.5-7B'], 2, 'write minimind profile hf:Qwen/Qwen1.5-7B'],
     [
+      ['fit', 'Qwen/Qwen3-30B-A3B-FP8', '--gpu', '4090'],
+      2,
+      'hf:Qwen/Qwen3-30B-A3B-FP8 --gpu 4090, or without a network minimind fit Qwen/Qwen3-30B-A3B --dtype fp8 --gpu 4090',
+    ],
+    [
+      ['profile', 'unsloth/Qwen3-14B-unsloth-bnb-4bit'],
+      2,
+      'or without a network minimind profile Qwen3-14B --dtype int4',
+    ],
+    [
+      ['profile', 'hf:nvidia/DeepSeek-R1-FP4', '--offline'],
+      3,
+      'where its sizes are enough, write deepseek_v3/deepseek-r1-671b with --dtype nvfp4: they are built in',
+    ],
+    [
       ['inspect', 'Qwen/Qwen1.5-7B'],
       2,
       'write hf:Qwen/Qwen1.5-7B, or download it: hf download Qwen/Qwen1.5-7B --local-dir Qwen1.5-7B',

@@ -1,7 +1,7 @@
 /** Proposed command lines. Each is read and checked as a line that the user types, and only then becomes text. */
 import { UserError, usageError } from '../../base/errors.js';
 import { misspelled } from '../../config/nearest.js';
-import { LineMistake, lineAdvice, type MeantLine } from './line-mistake.js';
+import { LineMistake, lineAdvice, type MeantLine, pasteable } from './line-mistake.js';
 
 /** Reads a line of a command and checks it without running it. @throws UserError for a mistake. */
 export type LineCheck = (line: MeantLine) => Promise<void>;
@@ -251,13 +251,35 @@ export async function withWholeLine(
   } catch {
     return error;
   }
+  const builtIn = await lineWithoutHub(line, words, check, lineForInput);
   const whole = new UserError(error.code, error.message, {
     problems: error.problems.map(({ suggestion: _, ...problem }) => problem),
     cause: error,
-    suggestion: lineAdvice(line, {}),
+    suggestion: [lineAdvice(line, {}), builtIn].filter(Boolean).join(', or '),
   });
   whole.exitCode = error.exitCode;
   return whole;
+}
+
+/**
+ * The line with the built-in sizes of a model and the type that the name of its repository ends with, beside a line that
+ * reads the repository: `Qwen/Qwen3-8B-AWQ`. Undefined where there is none.
+ */
+async function lineWithoutHub(
+  line: MeantLine,
+  words: readonly string[],
+  check: LineCheck,
+  lineForInput: InputLines['lineForInput'],
+): Promise<string | undefined> {
+  const isOfHub = line.words.some((word) => word.startsWith('hf:') && !words.includes(word));
+  const own = isOfHub ? lineForInput(words) : undefined;
+  if (own === undefined) return undefined;
+  try {
+    await check(own);
+  } catch {
+    return undefined;
+  }
+  return `without a network ${pasteable(own.words)}`;
 }
 
 /** The line that the suggestion of an error, or of its only problem, describes. */

@@ -51,6 +51,8 @@ export interface PublishedFile {
   readonly sources: Readonly<Record<string, string>>;
   /** Letters for kinds of layers: a list of them is written as `{kinds: MMMa}`, one of 32-bit numbers as `{float32: [1.08]}`. */
   readonly kinds: Readonly<Record<string, string>>;
+  /** Letters for settings in `model`. */
+  readonly keys: Readonly<Record<string, string>>;
   readonly series: readonly PublishedSeries[];
   /** Models without sizes here: names before a size, sizes with the usual one first, and the repository. */
   readonly elsewhere: readonly (readonly [names: string, sizes: string, repository: string])[];
@@ -86,9 +88,13 @@ export function hubOf(series: PublishedSeries, size: string): string[] {
 /** The settings of a size in its family, without those that have the default. */
 export function modelOf(file: PublishedFile, series: PublishedSeries, size: string): Settings {
   const { like, model } = series.sizes[size] ?? {};
-  const base = like === undefined ? series.model : settingsOf(file, like);
-  return written(file, { ...base, ...model }) as Settings;
+  const base = like === undefined ? named(file, series.model) : settingsOf(file, like);
+  return written(file, { ...base, ...named(file, model) }) as Settings;
 }
+
+/** Settings with their names in place of letters. */
+const named = ({ keys }: PublishedFile, settings: Settings = {}): Settings =>
+  Object.fromEntries(Object.entries(settings).map(([key, value]) => [keys[key] ?? key, value]));
 
 /** A value without the short forms of its lists. */
 function written(file: PublishedFile, value: unknown): unknown {
@@ -136,7 +142,7 @@ function builtFile(): PublishedFile | undefined {
 
 function sourceFile(): PublishedFile {
   const file = packagePath('configs/published.yaml');
-  if (file === undefined) return { sources: {}, kinds: {}, series: [], elsewhere: [] };
+  if (file === undefined) return { sources: {}, kinds: {}, keys: {}, series: [], elsewhere: [] };
   return parseDocument(fs.readFileSync(file, 'utf8'), file).value as unknown as PublishedFile;
 }
 

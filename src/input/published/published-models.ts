@@ -1,6 +1,8 @@
 /** Published models by their names on the hub, in Ollama, and in speech. Nothing is looked up. */
 
+import { setting } from '../../base/text/setting.js';
 import { type PublishedModel, publishedFile, publishedModels } from './published-file.js';
+import { quantizedName, usualType } from './quantized-names.js';
 
 /** The page of a repository of the hub, and what follows its name where that is its usual revision. */
 const PAGE = /^(?:https?:\/\/)?(?:www\.)?(?:huggingface\.co|hf\.co)\//i;
@@ -133,9 +135,16 @@ export function publishedModelNamed(text: string): NamedModel | undefined {
 }
 
 /** The way without a network for a repository whose sizes are part of the program; undefined for any other. */
-export const builtInAdvice = (repository: string): string | undefined =>
-  publishedModelNamed(repository) &&
-  `where its sizes are enough, write ${repository} alone: they are built in`;
+export function builtInAdvice(repository: string): string | undefined {
+  if (publishedModelNamed(repository) !== undefined) {
+    return `where its sizes are enough, write ${repository} alone: they are built in`;
+  }
+  const typed = quantizedName(repository.slice(repository.indexOf('/') + 1));
+  const { preset } = (typed && publishedModelNamed(typed.name)?.model) ?? {};
+  if (typed === undefined || preset === undefined) return undefined;
+  const type = setting('dtype', typed.dtype ?? usualType(typed.name));
+  return `where its sizes are enough, write ${preset} with ${type}: they are built in`;
+}
 
 /** Presets of a series whose name has no usual size; none for another name. */
 export function publishedSizes(text: string): readonly string[] {

@@ -1,9 +1,13 @@
 /** Names of models in paths that are not here: those of another machine, or of a file that is not yet downloaded. */
 import fs from 'node:fs';
 import { downloadLine, isHubName } from '../../../base/text/hub-names.js';
+import {
+  type QuantizedName,
+  quantizedName,
+  usualType,
+} from '../../../input/published/quantized-names.js';
 import { LineMistake, type MeantLine } from '../line-mistake.js';
 import { missingText } from '../missing-file.js';
-import { type QuantizedName, quantizedName, usualType } from './quantized-names.js';
 
 /** A type of llama.cpp at the end of a file's name, and the number of a part. */
 const TYPED = /^(.+?)[-._]((?:iq|q)\d\w*|tq[12]_0|mxfp4|bf16|f16|f32)(?:-\d{5}-of-\d{5})?$/i;

@@ -333,7 +333,10 @@ function aboutKey(
         message: `${key} ${value} is not supported: ${why}`,
         suggestion: 'no other value of it describes this model; see docs/adding-a-model.md',
       }
-    : { message: `${key} ${value} has no effect: ${why}`, suggestion: advice };
+    : {
+        message: `${isRecord(given) ? key : `${key} ${value}`} has no effect: ${why}`,
+        suggestion: advice,
+      };
 }
 
 /** A changed `config.json`. */

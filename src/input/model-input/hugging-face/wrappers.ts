@@ -119,6 +119,7 @@ export const WRAPPERS: Readonly<Record<string, Wrapper>> = {
   gemma4_unified: { ...only('gemma4_unified_text'), ties: 'tied', logits: CAPPED },
   glm46v: { text: 'glm4v_text', ties: 'untied' },
   glm4v: { ...only('glm4v_text'), ties: 'either' },
+  glm4v_moe: { ...only('glm4v_moe_text'), ties: 'either' },
   glmasr: { text: 'llama', ties: 'tied', defaults: GLM_ASR },
   glmga: { text: 'glm4v_text', ties: 'untied' },
   got_ocr2: { text: 'qwen2', ties: 'tied', absent: GOT_OCR },
@@ -366,6 +367,12 @@ export const TEXT_KINDS: Readonly<Record<string, TextKind>> = {
     defaults: { partial_rotary_factor: 1, rms_norm_eps: 1e-5, max_position_embeddings: 32_768 },
     // Its heads share the hidden size, and its queries, keys and values always have biases.
     fixed: { head_dim: null, attention_bias: true },
+  },
+  glm4v_moe_text: {
+    family: 'glm4_moe',
+    defaults: { vocab_size: 151_424, max_position_embeddings: 65_536, attention_bias: true },
+    // Its attention has no norms of queries and keys, and its heads share the hidden size.
+    fixed: { use_qk_norm: false },
   },
   granite4_vision_text: { family: 'granite' },
 };

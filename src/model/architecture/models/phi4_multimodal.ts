@@ -1,8 +1,11 @@
 /** Phi 4 multimodal (arXiv 2503.01743), the language model: Phi 3. */
 
+import { isRecord } from '../../../base/values.js';
 import { harmless } from '../transformer/config-keys.js';
 import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js';
 import { PHI3, phi3Settings } from './phi3.js';
+
+const TOWERS = ['vision_config', 'audio_config'];
 
 export const phi4Multimodal = defineDecoder({
   ...PHI3,
@@ -26,9 +29,19 @@ export const phi4Multimodal = defineDecoder({
   ],
   huggingFace: {
     ...PHI3.huggingFace,
-    harmless: harmless('describes the towers of images and sounds', [
-      'audio_config',
-      'vision_config',
-    ]),
+    remarks: (config) => {
+      const towers = TOWERS.filter((key) => isRecord(config[key]));
+      return towers.length === 0
+        ? []
+        : [
+            {
+              path: towers.slice(0, 1),
+              severity: 'warning' as const,
+              why: 'the towers of images and sounds are left out, and only the language model is described',
+              advice: 'give the checkpoint in place of its config to count what is left out',
+            },
+          ];
+    },
+    harmless: harmless('describes the towers of images and sounds', TOWERS),
   },
 });

@@ -25,14 +25,43 @@ const twoProducts = (
   { whole, hidden }: Parameters<Projector>[0],
   from: number,
   biasByDefault: boolean,
+  name = NAME,
 ): Layer[] => {
   const bias =
     typeof whole.multimodal_projector_bias === 'boolean'
       ? whole.multimodal_projector_bias
       : biasByDefault;
   return [
-    linear(`${NAME}.linear_1`, from, hidden, { bias }),
-    linear(`${NAME}.linear_2`, hidden, hidden, { bias }),
+    linear(`${name}.linear_1`, from, hidden, { bias }),
+    linear(`${name}.linear_2`, hidden, hidden, { bias }),
+  ];
+};
+
+/** Products with biases around an activation, behind a norm of merged patches where there is one. */
+const throughInner = (
+  { hidden }: Parameters<Projector>[0],
+  sizes: { readonly from: number; readonly inner: number; readonly half?: true },
+  { norm, bias = true }: { readonly norm: boolean; readonly bias?: boolean },
+): Layer[] => [
+  ...(norm
+    ? [layerNormLayer(`${NAME}.${sizes.half ? 'layernorm' : 'layer_norm'}`, sizes.from, 1e-6)]
+    : []),
+  linear(`${NAME}.linear_1`, sizes.from, sizes.inner, { bias }),
+  linear(`${NAME}.linear_2`, sizes.half ? Math.floor(sizes.inner / 2) : sizes.inner, hidden, {
+    bias,
+  }),
+];
+
+const merged = ({ whole, width }: Parameters<Projector>[0]): number =>
+  width * integer(whole.downsample_factor, 2) ** 2;
+
+/** A norm, patches merged by a product, and two products. */
+const patchMerger = (at: Parameters<Projector>[0], from: number, name: string): Layer[] => {
+  const patches = integer(at.whole.spatial_merge_size, 2) ** 2;
+  return [
+    rmsNormLayer(`${name}.norm`, at.width, 1e-5),
+    linear(`${name}.patch_merger.merging_layer`, at.width * patches, at.width, { bias: false }),
+    ...twoProducts(at, from, false, name),
   ];
 };
 
@@ -51,14 +80,13 @@ export const PROJECTORS = {
   paligemma: ({ whole, width }) => [
     linear(`${NAME}.linear`, width, integer(whole.projection_dim, 2048)),
   ],
-  mistral3: (at) => {
-    const merged = integer(at.whole.spatial_merge_size, 2) ** 2;
-    return [
-      rmsNormLayer(`${NAME}.norm`, at.width, 1e-5),
-      linear(`${NAME}.patch_merger.merging_layer`, at.width * merged, at.width, { bias: false }),
-      ...twoProducts(at, at.width * featureLayers(at.whole), false),
-    ];
-  },
+  mistral3: (at) => patchMerger(at, at.width * featureLayers(at.whole), NAME),
+  lightOn: ({ whole, ...at }) =>
+    patchMerger(
+      { ...at, whole: { spatial_merge_size: whole.spatial_merge_size ?? null } },
+      at.width,
+      'model.vision_projection',
+    ),
   idefics3: ({ whole, hidden, width }) => [
     linear(
       'model.connector.modality_projection.proj',
@@ -75,6 +103,46 @@ export const PROJECTORS = {
       linear(`${NAME}.linear_1`, from, hidden),
       linear(`${NAME}.linear_2`, hidden, hidden),
     ];
+  },
+  ayaVision: (at) =>
+    throughInner(
+      at,
+      {
+        from: merged(at),
+        inner: integer(at.whole.alignment_intermediate_size, at.hidden),
+        half: true,
+      },
+      { norm: true },
+    ),
+  cohere2Vision: (at) =>
+    throughInner(
+      at,
+      {
+        from: merged(at),
+        inner: integer(at.whole.alignment_intermediate_size, 36_864),
+        half: true,
+      },
+      { norm: false },
+    ),
+  lfm2Vl: (at) =>
+    throughInner(
+      at,
+      { from: merged(at), inner: integer(at.whole.projector_hidden_size, 2560) },
+      {
+        norm: at.whole.projector_use_layernorm !== false,
+        bias: at.whole.projector_bias !== false,
+      },
+    ),
+  kimi: ({ whole }) => [
+    layerNormLayer(
+      'model.mm_projector.pre_norm',
+      integer(whole.projection_hidden_size, 1152),
+      1e-5,
+    ),
+  ],
+  audioFlamingo: (at) => {
+    const bias = at.whole.projector_bias !== false;
+    return twoProducts({ ...at, whole: { multimodal_projector_bias: bias } }, at.width, bias);
   },
   qwen2Audio: ({ hidden, width }) => [linear(`${NAME}.linear`, width, hidden)],
 } as const satisfies Record<string, Projector>;

@@ -6,7 +6,6 @@ import { CLIP_BLOCK, visionBody, visionKeys } from '../models/clip.js';
 import { type HarmlessKeys, harmless } from '../transformer/config-keys.js';
 import {
   type BlockLeaves,
-  encoderBlock,
   patchProduct,
   rowsAdded,
 } from '../transformer/described/encoder-parts.js';
@@ -23,59 +22,17 @@ import {
   towerSizes,
 } from '../transformer/described/vision.js';
 import { count, positiveInteger, toggle } from '../transformer/settings.js';
+import {
+  gemma4Vision,
+  glm4vVision,
+  kimiVision,
+  llama4Vision,
+  mllamaVision,
+} from './image-towers.js';
+import { audioFlamingoEncoder, gemma4Audio, voxtralEncoder } from './sound-towers.js';
+import { blocks, type Tower, vision } from './tower.js';
 
-/** Settings of a tower, whose types its `shape` checks. */
-type Settings = Readonly<Record<string, never>>;
-
-/** A kind of tower. */
-export interface Tower {
-  readonly component: 'visionTower' | 'audioTower';
-  readonly shape: z.ZodRawShape;
-  readonly harmless: HarmlessKeys;
-  /** @param hidden Width of the language model. */
-  build(prefix: string, settings: Settings, hidden: number): BuiltTower;
-}
-
-interface BuiltTower {
-  readonly layers: readonly Layer[];
-  /** Products into the width of the language model that belong to the tower. */
-  readonly projector?: readonly Layer[];
-  /** Width of its output. */
-  readonly width: number;
-}
-
-const vision = <Config>(
-  shape: z.ZodRawShape,
-  build: (prefix: string, config: Config, hidden: number) => BuiltTower,
-  unread: HarmlessKeys = {},
-): Tower => ({
-  component: 'visionTower',
-  shape,
-  harmless: { ...ROTARY, ...unread },
-  build: (prefix, settings, hidden) => build(prefix, settings as unknown as Config, hidden),
-});
-
-const ROTARY: HarmlessKeys = {
-  ...harmless('changes values only, which are described and not computed', [
-    'rope_parameters',
-    'rope_theta',
-    'rope_scaling',
-  ]),
-  ...harmless('of the text tower, or of a class around this tower', [
-    'projection_dim',
-    'vocab_size',
-    'projector_hidden_act',
-  ]),
-};
-
-const blocks = (
-  count: number,
-  name: (index: number) => string,
-  leaves: BlockLeaves,
-  sizes: Parameters<typeof encoderBlock>[2],
-): Layer[] => Array.from({ length: count }, (_, index) => encoderBlock(name(index), leaves, sizes));
-
-const likeClip = (flavour: 'clip' | 'siglip'): Tower =>
+const likeClip = (flavour: 'clip' | 'siglip' | 'siglip2'): Tower =>
   vision<Parameters<typeof visionBody>[1]>(visionKeys(flavour), (prefix, config) => ({
     layers: layersOf(visionBody(prefix, config, flavour)),
     width: config.hidden_size,
@@ -448,6 +405,7 @@ const qwen2Audio: Tower = {
 export const TOWERS = {
   clip_vision_model: likeClip('clip'),
   siglip_vision_model: likeClip('siglip'),
+  siglip2_vision_model: likeClip('siglip2'),
   pixtral,
   idefics3_vision: idefics3,
   internvl_vision: internVl,
@@ -455,7 +413,16 @@ export const TOWERS = {
   qwen2_5_vl_vision: qwen25Vl,
   qwen3_vl_vision: qwen3Vl(true),
   qwen3_5_vision: qwen3Vl(false),
+  glm4v_vision: glm4vVision,
+  glm4v_moe_vision: glm4vVision,
+  llama4_vision_model: llama4Vision,
+  mllama_vision_model: mllamaVision,
+  kimi_k25_vision: kimiVision,
+  gemma4_vision: gemma4Vision,
+  gemma4_audio: gemma4Audio,
   qwen2_audio_encoder: qwen2Audio,
+  audioflamingo3_encoder: audioFlamingoEncoder,
+  voxtral_encoder: voxtralEncoder,
 } as const satisfies Record<string, Tower>;
 
 export type TowerKind = keyof typeof TOWERS;

@@ -12,7 +12,8 @@ import { ENCODER_VALUES } from '../transformer/described/define-encoder.js';
 import { huggingFaceReader } from '../transformer/hugging-face.js';
 import { tensorsOf } from '../walk.js';
 import { PROJECTORS, type Projector } from './projectors.js';
-import { TOWERS, type Tower, type TowerKind } from './tower-kinds.js';
+import type { Tower } from './tower.js';
+import { TOWERS, type TowerKind } from './tower-kinds.js';
 
 /** A part beside a language model. */
 export interface PartBeside {
@@ -38,6 +39,8 @@ interface Around {
   readonly kind: TowerKind;
   /** Whether the class reads no other kind, and not the name, either. */
   readonly isFixed?: boolean;
+  /** Whether a class without its section has no such tower. */
+  readonly isOptional?: boolean;
   readonly prefix: string;
   readonly projector?: Projector;
 }
@@ -48,11 +51,16 @@ const images = (
   more: Partial<Omit<Around, 'section' | 'kind' | 'prefix'>> = {},
 ): Around => ({ section: 'vision_config', kind, prefix, ...more });
 
+const sounds = (
+  kind: TowerKind,
+  more: Partial<Omit<Around, 'section' | 'kind' | 'prefix'>> = {},
+): Around => ({ section: 'audio_config', kind, prefix: 'model.audio_tower.', ...more });
+
 const TOWER = 'model.vision_tower.';
 const own = { isFixed: true } as const;
 
 /** Classes with towers that are described. */
-const WHOLES: Readonly<Record<string, Around>> = {
+const WHOLES: Readonly<Record<string, Around | readonly Around[]>> = {
   llava: images('clip_vision_model', TOWER, { projector: PROJECTORS.llava }),
   llava_next: images('clip_vision_model', TOWER, {
     projector: PROJECTORS.llavaNext,
@@ -80,19 +88,34 @@ const WHOLES: Readonly<Record<string, Around>> = {
   qwen3_vl_moe: images('qwen3_vl_vision', 'model.visual.', own),
   qwen3_5: images('qwen3_5_vision', 'model.visual.', own),
   qwen3_5_moe: images('qwen3_5_vision', 'model.visual.', own),
-  qwen2_audio: {
-    section: 'audio_config',
-    kind: 'qwen2_audio_encoder',
-    prefix: 'model.audio_tower.',
-    projector: PROJECTORS.qwen2Audio,
-  },
+  glm4v: images('glm4v_vision', 'model.visual.', own),
+  glm46v: images('glm4v_vision', 'model.visual.', own),
+  glmga: images('glm4v_vision', 'model.visual.', own),
+  glm4v_moe: images('glm4v_moe_vision', 'model.visual.', own),
+  llama4: images('llama4_vision_model', 'vision_model.', own),
+  mllama: images('mllama_vision_model', 'model.vision_model.', own),
+  kimi_k25: images('kimi_k25_vision', TOWER, { ...own, projector: PROJECTORS.kimi }),
+  lfm2_vl: images('siglip2_vision_model', TOWER, { projector: PROJECTORS.lfm2Vl }),
+  aya_vision: images('siglip_vision_model', TOWER, { projector: PROJECTORS.ayaVision }),
+  cohere2_vision: images('siglip_vision_model', TOWER, { projector: PROJECTORS.cohere2Vision }),
+  lighton_ocr: images('pixtral', 'model.vision_encoder.', { projector: PROJECTORS.lightOn }),
+  gemma4: [
+    images('gemma4_vision', TOWER, { isOptional: true }),
+    sounds('gemma4_audio', { isOptional: true }),
+  ],
+  qwen2_audio: sounds('qwen2_audio_encoder', { projector: PROJECTORS.qwen2Audio }),
+  voxtral: sounds('voxtral_encoder'),
+  audioflamingo3: sounds('audioflamingo3_encoder', { projector: PROJECTORS.audioFlamingo }),
+  musicflamingo: sounds('audioflamingo3_encoder', { projector: PROJECTORS.audioFlamingo }),
 };
 
+const aroundOf = ({ model_type: kind }: JsonObject): readonly Around[] =>
+  Object.hasOwn(WHOLES, String(kind)) ? [WHOLES[String(kind)] ?? []].flat() : [];
+
 /** Section of the tower of a whole model that its config lacks: its class then has one with sizes by default. */
-export const missingTower = ({ model_type: kind, ...whole }: JsonObject): string | undefined => {
-  const around = Object.hasOwn(WHOLES, String(kind)) ? WHOLES[String(kind)] : undefined;
-  return around && !isRecord(whole[around.section]) ? around.section : undefined;
-};
+export const missingTower = (whole: JsonObject): string | undefined =>
+  aroundOf(whole).find(({ section, isOptional }) => !isOptional && !isRecord(whole[section]))
+    ?.section;
 
 /** Names of the same towers. */
 const SAME: Readonly<Record<string, TowerKind>> = {
@@ -105,13 +128,24 @@ const SAME: Readonly<Record<string, TowerKind>> = {
  * file without their section.
  */
 export function partsBeside(whole: JsonObject): PartsBeside | undefined {
-  const around = Object.hasOwn(WHOLES, String(whole.model_type))
-    ? WHOLES[String(whole.model_type)]
-    : undefined;
-  if (around === undefined) return undefined;
-  const section = whole[around.section];
   // A file of the language model alone can have the name of the whole.
-  if (!isRecord(section)) return undefined;
+  const around = aroundOf(whole).filter(({ section }) => isRecord(whole[section]));
+  if (around.length === 0) return undefined;
+  const towers = around.map((each) => towerIn(whole, each));
+  const problem = towers.find((each) => 'problem' in each);
+  if (problem !== undefined) return problem;
+  const found = towers.flatMap((each) => ('problem' in each ? [] : [each]));
+  return {
+    sections: around.map(({ section }) => section),
+    remarks: found.flatMap(({ remarks }) => remarks),
+    of: (hidden) => found.flatMap((each) => each.of(hidden)),
+  };
+}
+
+/** A tower with its projector, or why it is not described. */
+function towerIn(whole: JsonObject, around: Around): PartsBeside {
+  const given = whole[around.section];
+  const section = isRecord(given) ? given : {};
   const kind = kindOf(around, section);
   if (kind === undefined) {
     return { problem: `its kind ${JSON.stringify(section.model_type)} is not described` };
@@ -150,11 +184,11 @@ function kindOf({ kind, isFixed }: Around, { model_type: named }: JsonObject) {
 }
 
 /** Keys of the number of blocks. */
-const DEPTHS = ['num_hidden_layers', 'depth', 'encoder_layers'];
+const DEPTHS = ['num_hidden_layers', 'num_global_layers', 'depth', 'encoder_layers'];
 
 /** Settings of a tower with the defaults of its class. */
 function readTower(
-  { shape, harmless }: Tower,
+  { shape, harmless, names = {} }: Tower,
   section: JsonObject,
   key: string,
 ):
@@ -162,7 +196,7 @@ function readTower(
   | { readonly settings: Readonly<Record<string, never>>; readonly remarks: readonly KeyRemark[] } {
   const model = z.strictObject(shape);
   const all: HarmlessKeys = { ...ENCODER_VALUES, ...harmless };
-  const { settings, remarks } = huggingFaceReader(model, { harmless: all }).read(section);
+  const { settings, remarks } = huggingFaceReader(model, { harmless: all, names }).read(section);
   const { torch_dtype: _, ...sizes } = settings;
   const deepest = DEPTHS.find((name) => Number(sizes[name]) > MAX_LAYERS);
   if (deepest) return { problem: `${key}.${deepest} is more than ${MAX_LAYERS} layers` };

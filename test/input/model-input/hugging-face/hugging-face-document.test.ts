@@ -207,10 +207,16 @@ describe('a key that is not read gives a warning:', () => {
     [
       'llama',
       { rope_parameters: YARN, rope_scaling: { type: 'linear', factor: 2 } },
-      /rope_parameters a mapping has no effect: rope_scaling/,
+      /rope_parameters has no effect: rope_scaling/,
       'remove it',
     ],
     ['deepseek_v3', { moe_layer_freq: 2, num_hidden_layers: 6 }, /moe_layer_freq 2/, /write/],
+    [
+      'phi4_multimodal',
+      { vision_config: { hidden_size: 8 }, audio_config: { hidden_size: 8 } },
+      /vision_config has no effect: the towers of images and sounds are left out/,
+      /checkpoint/,
+    ],
     ['llama', { architectures: ['LlamaForTokenClassification'] }, /another head/, 'remove it'],
   ])('%s, %j', async (kind, keys, message, suggestion) => {
     const { warnings } = await load(small(kind, keys));
