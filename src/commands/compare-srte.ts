@@ -48,7 +48,10 @@ export default class CompareSrte extends BaseCommand {
     const loaded = await loadModelFile(file, flags);
     await this.warnAbout(flags, loaded.warnings);
     const result = compareSrte(loaded, {
-      ...flags,
+      dtype: flags.dtype,
+      ranks: flags.ranks,
+      tie: flags.tie,
+      presets: flags.presets,
       maxPositions: flags['max-positions'],
       vocabSizes: flags['vocab-sizes'],
     });

@@ -1,14 +1,28 @@
 /** `convert-checkpoint` as a function. */
 import { NO_PROGRESS } from '../base/progress-display.js';
-import type { CONVERTED_DTYPES, QUANTIZATIONS } from '../convert/conversion/conversion-choices.js';
+import { isRecord } from '../base/values.js';
+import { CONTAINER_NAMES } from '../checkpoint/formats.js';
+import {
+  CONVERTED_DTYPE_NAMES,
+  CONVERTED_DTYPES,
+  EXTENSIONS,
+  LAYOUT_NAMES,
+  NAMING_SCHEMES,
+  QUANTIZATION_GROUPS,
+  QUANTIZATION_NAMES,
+  QUANTIZATIONS,
+  TIES,
+} from '../convert/conversion/conversion-choices.js';
 import type { ConversionResult } from '../convert/conversion/conversion-result.js';
 import type { ConversionRequest } from '../convert/conversion/job.js';
 import { withAdapter } from '../input/model-input/adapter-model.js';
 import { checkpointWarnings } from '../input/model-input/checkpoint/checkpoint-config.js';
 import { openModelCheckpoint } from '../input/model-input/gguf/gguf-checkpoint.js';
 import { type AnswerNotes, withNotes } from './answer.js';
-import { overridesOf, type SetOptions } from './models/describe-model.js';
-import { type HubOptions, mounted } from './models/load-model.js';
+import { checkOptions, type OptionKinds, requireReference } from './arguments.js';
+import { CONFIG_KINDS, overridesOf, type SetOptions } from './models/describe-model.js';
+import { HUB_KINDS, type HubOptions, mounted } from './models/load-model.js';
+import { ENGINE_KINDS, SEED } from './run/engine-options.js';
 import { silent } from './warnings.js';
 
 /** Settings that are written otherwise in the library. */
@@ -32,6 +46,45 @@ export interface ConvertOptions
   readonly maxMemoryBytes?: number | undefined;
 }
 
+const CONVERT_KINDS: OptionKinds<ConvertOptions> = {
+  ...CONFIG_KINDS,
+  ...HUB_KINDS,
+  ...ENGINE_KINDS,
+  layout: LAYOUT_NAMES,
+  target: 'text',
+  merge: {
+    expected: 'mean, first or { layer: 3 }',
+    is: (value) =>
+      value === 'mean' || value === 'first' || (isRecord(value) && Number.isInteger(value.layer)),
+  },
+  rank: 'count',
+  maxError: 'amount',
+  maxPositions: 'count',
+  extend: EXTENSIONS,
+  tie: TIES,
+  dtype: CONVERTED_DTYPE_NAMES,
+  imatrix: 'text',
+  quantize: QUANTIZATION_NAMES,
+  group: Object.values(QUANTIZATION_GROUPS),
+  dequantize: 'flag',
+  saturate: 'flag',
+  dialect: NAMING_SCHEMES,
+  heads: 'count',
+  container: CONTAINER_NAMES,
+  shardBytes: 'amount',
+  maxMemoryBytes: 'amount',
+  mergeLora: 'text',
+  config: 'text',
+  noConfig: 'flag',
+  seed: SEED,
+  dryRun: 'flag',
+  resume: 'flag',
+  check: 'flag',
+  prove: 'flag',
+  context: 'count',
+  force: 'flag',
+};
+
 /**
  * Converts a checkpoint, and measures the error.
  * @param input A file, an index of shards, a folder, or `hf:ORG/NAME`.
@@ -41,8 +94,11 @@ export interface ConvertOptions
 export async function convert(
   input: string,
   output: string,
-  { stateDict, offline, ...options }: ConvertOptions = {},
+  given: ConvertOptions = {},
 ): Promise<ConversionResult & AnswerNotes> {
+  for (const each of [input, output]) requireReference(each, 'convert');
+  checkOptions('convert', given, CONVERT_KINDS);
+  const { stateDict, offline, ...options } = given;
   const { path, references } = await mounted(input, 'values', { stateDict, offline });
   const checkpoint = await openedForConversion(path, { ...options, stateDict });
   const surroundings = silent();
@@ -53,7 +109,7 @@ export async function convert(
       ...{ dequantize: false, saturate: false, resume: false, dryRun: false, noConfig: false },
       ...{ check: false, prove: false, force: false },
       engine: 'auto',
-      ...(await settingsOf(options)),
+      ...settingsOf(options),
       ...{ checkpoint, out: output },
       display: SILENT,
       warn: surroundings.warn,
@@ -65,11 +121,8 @@ export async function convert(
 }
 
 /** Settings as the conversion takes them. */
-async function settingsOf(options: ConvertOptions) {
+function settingsOf(options: ConvertOptions) {
   const { dtype = 'keep', quantize, set, shardBytes, maxMemoryBytes, ...others } = options;
-  const { CONVERTED_DTYPES, QUANTIZATIONS } = await import(
-    '../convert/conversion/conversion-choices.js'
-  );
   return {
     ...others,
     dtype: CONVERTED_DTYPES[dtype],
