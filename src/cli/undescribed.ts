@@ -55,7 +55,10 @@ export async function weightsInstead(
   try {
     const weights = readRepository(file);
     if (isFolder && !(await isRepository(weights))) throw error;
-    result = weightsResult(weights, reasonFor(error, weights));
+    result = weightsResult(weights, {
+      reason: reasonFor(error, weights),
+      like: error instanceof UndescribedModel ? error.like : undefined,
+    });
   } catch (own) {
     throw own instanceof NoWeights ? error : own;
   }

@@ -104,6 +104,7 @@ export async function inspectCheckpoint(
   const view = modelViewOf(checkpoint);
   const unpacked = withUnpackedWeights(view);
   const model = await storedModel(unpacked, family);
+  const like = model?.config == null && !adapter ? await presetOf(unpacked) : undefined;
   let tensors: CheckpointSummary['tensors'] | undefined;
   return {
     schema: 'minimind/inspect@1',
@@ -117,8 +118,15 @@ export async function inspectCheckpoint(
     },
     ...(adapter && { adapter: describeAdapter(adapter) }),
     ...modelFields(unpacked, model),
+    ...(like !== undefined && { like }),
     ...onnxFields(view),
   };
+}
+
+/** The model of a checkpoint without a config. Reads the published models, which no other answer needs. */
+async function presetOf(checkpoint: Checkpoint): Promise<string | undefined> {
+  const { presetInstead } = await import('../input/model-input/checkpoint/matching-preset.js');
+  return presetInstead(checkpoint);
 }
 
 /** The graph of an ONNX file, and the tensors of its model. */

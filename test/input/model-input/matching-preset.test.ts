@@ -92,6 +92,32 @@ describe('a checkpoint without a config', () => {
     expect(verified).toMatchObject({ code: 0 });
   });
 
+  it('gets a next line with the preset of its tensors from the commands that read the index alone', async () => {
+    const file = await weightsOf('minimind/minimind2-small');
+    const cwd = path.dirname(file);
+    const like = 'minimind/minimind2-small';
+    const inspected = await runHere(['inspect', 'weights.safetensors'], { cwd });
+    expect(inspected.stdout).toContain(`  config  none; the tensors are those of ${like}\n`);
+    expect(inspected.stdout).toContain(`\nNext: minimind verify ${like} weights.safetensors `);
+    const profiled = await runHere(['profile', 'weights.safetensors'], { cwd });
+    const words = ['profile', 'weights.safetensors', '--config', like];
+    expect(profiled.stdout).toContain(`\nNext: minimind ${words.join(' ')} `);
+    const { code, stderr } = await runHere(words, { cwd });
+    expect({ code, errors: stderr.includes('warning') }).toEqual({ code: 0, errors: false });
+    for (const command of ['inspect', 'profile']) {
+      const { stdout } = await runHere([command, 'weights.safetensors', '--json'], { cwd });
+      expect(JSON.parse(stdout)).toMatchObject({ like });
+    }
+  });
+
+  it('of another size gets no preset from them', async () => {
+    const file = await weightsOf('minimind/minimind2-small', ['model.intermediate_size=1344']);
+    for (const command of ['inspect', 'profile']) {
+      const { stdout } = await runHere([command, file, '--json']);
+      expect(JSON.parse(stdout)).not.toHaveProperty('like');
+    }
+  });
+
   it('is not told to remove a flag that it does not have', async () => {
     const file = await weightsOf('minimind/minimind2-small');
     const words = ['convert-checkpoint', file, path.join(folder, 'out'), '--quantize', 'int8'];
