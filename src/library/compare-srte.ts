@@ -1,5 +1,6 @@
 /** `compare-srte` as a function: the SRTE strategies of a hybrid model. */
 import { DTYPE_NAMES, type Dtype } from '../base/tensor/dtype.js';
+import { commandText } from '../base/text/setting.js';
 import { documentOf } from '../input/model-input/model-file.js';
 import { type HybridConfig, hybrid } from '../model/architecture/models/hybrid.js';
 import {
@@ -57,7 +58,11 @@ export function compareSrte(
   const { maxPositions = [], vocabSizes = [], tie = false, presets = false } = options;
   const asked = { ...options, dtype, ranks, maxPositions, vocabSizes, tie, presets };
   if (!('document' in model)) return compareStrategies(model, asked);
-  const { model: config, training } = documentOf(model, hybrid);
+  const { model: config, training } = documentOf(
+    model,
+    hybrid,
+    `only hybrid models have an SRTE; write ${commandText('profile', [model.file])}`,
+  );
   const comparison = compareStrategies(config, {
     ...asked,
     trainedContext: training?.max_seq_length,

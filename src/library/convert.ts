@@ -2,17 +2,7 @@
 import { NO_PROGRESS } from '../base/progress-display.js';
 import { isRecord } from '../base/values.js';
 import { CONTAINER_NAMES } from '../checkpoint/formats.js';
-import {
-  CONVERTED_DTYPE_NAMES,
-  CONVERTED_DTYPES,
-  EXTENSIONS,
-  LAYOUT_NAMES,
-  NAMING_SCHEMES,
-  QUANTIZATION_GROUPS,
-  QUANTIZATION_NAMES,
-  QUANTIZATIONS,
-  TIES,
-} from '../convert/conversion/conversion-choices.js';
+import type { CONVERTED_DTYPES, QUANTIZATIONS } from '../convert/conversion/conversion-choices.js';
 import type { ConversionResult } from '../convert/conversion/conversion-result.js';
 import type { ConversionRequest } from '../convert/conversion/job.js';
 import { withAdapter } from '../input/model-input/adapter-model.js';
@@ -22,7 +12,7 @@ import { type AnswerNotes, withNotes } from './answer.js';
 import { checkOptions, type OptionKinds, requireReference } from './arguments.js';
 import { CONFIG_KINDS, overridesOf, type SetOptions } from './models/describe-model.js';
 import { HUB_KINDS, type HubOptions, mounted } from './models/load-model.js';
-import { ENGINE_KINDS, SEED } from './run/engine-options.js';
+import { engineKinds, SEED } from './run/engine-options.js';
 import { silent } from './warnings.js';
 
 /** Settings that are written otherwise in the library. */
@@ -46,44 +36,48 @@ export interface ConvertOptions
   readonly maxMemoryBytes?: number | undefined;
 }
 
-const CONVERT_KINDS: OptionKinds<ConvertOptions> = {
-  ...CONFIG_KINDS,
-  ...HUB_KINDS,
-  ...ENGINE_KINDS,
-  layout: LAYOUT_NAMES,
-  target: 'text',
-  merge: {
-    expected: 'mean, first or { layer: 3 }',
-    is: (value) =>
-      value === 'mean' || value === 'first' || (isRecord(value) && Number.isInteger(value.layer)),
-  },
-  rank: 'count',
-  maxError: 'amount',
-  maxPositions: 'count',
-  extend: EXTENSIONS,
-  tie: TIES,
-  dtype: CONVERTED_DTYPE_NAMES,
-  imatrix: 'text',
-  quantize: QUANTIZATION_NAMES,
-  group: Object.values(QUANTIZATION_GROUPS),
-  dequantize: 'flag',
-  saturate: 'flag',
-  dialect: NAMING_SCHEMES,
-  heads: 'count',
-  container: CONTAINER_NAMES,
-  shardBytes: 'amount',
-  maxMemoryBytes: 'amount',
-  mergeLora: 'text',
-  config: 'text',
-  noConfig: 'flag',
-  seed: SEED,
-  dryRun: 'flag',
-  resume: 'flag',
-  check: 'flag',
-  prove: 'flag',
-  context: 'count',
-  force: 'flag',
-};
+/** Kinds of the values of `ConvertOptions`. Loads the names of the choices, which only a conversion needs. */
+async function convertKinds(): Promise<OptionKinds<ConvertOptions>> {
+  const choices = await import('../convert/conversion/conversion-choices.js');
+  return {
+    ...CONFIG_KINDS,
+    ...HUB_KINDS,
+    ...(await engineKinds()),
+    layout: choices.LAYOUT_NAMES,
+    target: 'text',
+    merge: {
+      expected: 'mean, first or { layer: 3 }',
+      is: (value) =>
+        value === 'mean' || value === 'first' || (isRecord(value) && Number.isInteger(value.layer)),
+    },
+    rank: 'count',
+    maxError: 'amount',
+    maxPositions: 'count',
+    extend: choices.EXTENSIONS,
+    tie: choices.TIES,
+    dtype: choices.CONVERTED_DTYPE_NAMES,
+    imatrix: 'text',
+    quantize: choices.QUANTIZATION_NAMES,
+    group: Object.values(choices.QUANTIZATION_GROUPS),
+    dequantize: 'flag',
+    saturate: 'flag',
+    dialect: choices.NAMING_SCHEMES,
+    heads: 'count',
+    container: CONTAINER_NAMES,
+    shardBytes: 'amount',
+    maxMemoryBytes: 'amount',
+    mergeLora: 'text',
+    config: 'text',
+    noConfig: 'flag',
+    seed: SEED,
+    dryRun: 'flag',
+    resume: 'flag',
+    check: 'flag',
+    prove: 'flag',
+    context: 'count',
+    force: 'flag',
+  };
+}
 
 /**
  * Converts a checkpoint, and measures the error.
@@ -97,7 +91,7 @@ export async function convert(
   given: ConvertOptions = {},
 ): Promise<ConversionResult & AnswerNotes> {
   for (const each of [input, output]) requireReference(each, 'convert');
-  checkOptions('convert', given, CONVERT_KINDS);
+  checkOptions('convert', given, await convertKinds());
   const { stateDict, offline, ...options } = given;
   const { path, references } = await mounted(input, 'values', { stateDict, offline });
   const checkpoint = await openedForConversion(path, { ...options, stateDict });
@@ -109,7 +103,7 @@ export async function convert(
       ...{ dequantize: false, saturate: false, resume: false, dryRun: false, noConfig: false },
       ...{ check: false, prove: false, force: false },
       engine: 'auto',
-      ...settingsOf(options),
+      ...(await settingsOf(options)),
       ...{ checkpoint, out: output },
       display: SILENT,
       warn: surroundings.warn,
@@ -121,8 +115,11 @@ export async function convert(
 }
 
 /** Settings as the conversion takes them. */
-function settingsOf(options: ConvertOptions) {
+async function settingsOf(options: ConvertOptions) {
   const { dtype = 'keep', quantize, set, shardBytes, maxMemoryBytes, ...others } = options;
+  const { CONVERTED_DTYPES, QUANTIZATIONS } = await import(
+    '../convert/conversion/conversion-choices.js'
+  );
   return {
     ...others,
     dtype: CONVERTED_DTYPES[dtype],

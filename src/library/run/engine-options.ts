@@ -1,7 +1,7 @@
 import os from 'node:os';
 import { GROUP_SIZES, QUANTIZED_BITS } from '../../base/tensor/dtype.js';
 import { isRecord } from '../../base/values.js';
-import { type Compute, DEVICES, ENGINES } from '../../engine/engine.js';
+import type { Compute } from '../../engine/engine.js';
 import type { DeviceChoice, EngineChoice } from '../../engine/select/devices.js';
 import type { OptionKinds, ValueKind } from '../arguments.js';
 
@@ -15,12 +15,15 @@ export interface EngineOptions {
   readonly threads?: number | undefined;
 }
 
-/** Kinds of the values of `EngineOptions`. */
-export const ENGINE_KINDS: OptionKinds<EngineOptions> = {
-  engine: ['auto', ...Object.keys(ENGINES)],
-  device: ['auto', 'gpu', ...Object.keys(DEVICES)],
-  threads: 'count',
-};
+/** Kinds of the values of `EngineOptions`. Loads the names of engines, which only functions that run a model need. */
+export async function engineKinds(): Promise<OptionKinds<EngineOptions>> {
+  const { DEVICES, ENGINES } = await import('../../engine/engine.js');
+  return {
+    engine: ['auto', ...Object.keys(ENGINES)],
+    device: ['auto', 'gpu', ...Object.keys(DEVICES)],
+    threads: 'count',
+  };
+}
 
 /** Kind of the quantization of matrices. */
 export const WEIGHT_FORM: ValueKind = {

@@ -14,7 +14,7 @@ import type {
 import { type AnswerNotes, withNotes } from '../answer.js';
 import { checkOptions, type OptionKinds, requireReference } from '../arguments.js';
 import { CONFIG_KINDS, type ConfigOptions, overridesOf } from '../models/describe-model.js';
-import { ENGINE_KINDS, type EngineOptions, engineOf, SEED, WEIGHT_FORM } from './engine-options.js';
+import { type EngineOptions, engineKinds, engineOf, SEED, WEIGHT_FORM } from './engine-options.js';
 
 /** Weights of a model: those of a checkpoint, or random ones. */
 export interface WeightOptions extends ConfigOptions {
@@ -46,9 +46,8 @@ export interface EvaluateOptions
   readonly against?: string | undefined;
 }
 
-const EVALUATE_KINDS: OptionKinds<EvaluateOptions> = {
+const EVALUATE_KINDS: OptionKinds<Omit<EvaluateOptions, keyof EngineOptions>> = {
   ...WEIGHT_KINDS,
-  ...ENGINE_KINDS,
   text: 'text',
   ids: 'text',
   tokenizer: 'text',
@@ -81,7 +80,7 @@ export async function evaluate(
   options: EvaluateOptions = {},
 ): Promise<EvaluationResult & AnswerNotes> {
   requireReference(reference, 'evaluate');
-  checkOptions('evaluate', options, EVALUATE_KINDS);
+  checkOptions('evaluate', options, { ...EVALUATE_KINDS, ...(await engineKinds()) });
   const { against } = options;
   for (const each of [reference, options.checkpoint, against]) refuseHub('evaluate', each);
   const own = await openModelWithWeights(reference, options);

@@ -8,7 +8,7 @@ import type { GenerateResult, ReportedAnswer } from '../../language/generation/s
 import { type AnswerNotes, withNotes } from '../answer.js';
 import { checkOptions, type OptionKinds, requireReference, type ValueKind } from '../arguments.js';
 import { silent } from '../warnings.js';
-import { ENGINE_KINDS, type EngineOptions, engineOf, SEED, WEIGHT_FORM } from './engine-options.js';
+import { type EngineOptions, engineKinds, engineOf, SEED, WEIGHT_FORM } from './engine-options.js';
 import { openModelWithWeights, WEIGHT_KINDS, type WeightOptions } from './evaluate.js';
 
 export interface GenerateOptions extends WeightOptions, EngineOptions {
@@ -51,9 +51,8 @@ const TEXT_WATCHER: ValueKind = {
   is: (value) => typeof value === 'function',
 };
 
-const GENERATE_KINDS: OptionKinds<GenerateOptions> = {
+const GENERATE_KINDS: OptionKinds<Omit<GenerateOptions, keyof EngineOptions>> = {
   ...WEIGHT_KINDS,
-  ...ENGINE_KINDS,
   prompt: 'text',
   ids: 'list',
   chat: 'flag',
@@ -88,7 +87,7 @@ export async function generate(
   options: GenerateOptions = {},
 ): Promise<GenerateResult & AnswerNotes> {
   requireReference(reference, 'generate');
-  checkOptions('generate', options, GENERATE_KINDS);
+  checkOptions('generate', options, { ...GENERATE_KINDS, ...(await engineKinds()) });
   for (const each of [reference, options.checkpoint]) refuseHub('generate', each);
   const request = requestOf(options);
   const side = await openModelWithWeights(reference, options);

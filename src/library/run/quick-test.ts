@@ -17,7 +17,7 @@ import { checkOptions, type OptionKinds, requireReference } from '../arguments.j
 import { CONFIG_KINDS, overridesOf } from '../models/describe-model.js';
 import { type HubOptions, mounted } from '../models/load-model.js';
 import { silent } from '../warnings.js';
-import { ENGINE_KINDS, type EngineOptions, engineOf, SEED, WEIGHT_FORM } from './engine-options.js';
+import { type EngineOptions, engineKinds, engineOf, SEED, WEIGHT_FORM } from './engine-options.js';
 import type { WeightOptions } from './evaluate.js';
 
 export interface QuickTestOptions
@@ -46,9 +46,8 @@ export interface QuickTestOptions
   readonly full?: boolean | undefined;
 }
 
-const QUICK_TEST_KINDS: OptionKinds<QuickTestOptions> = {
+const QUICK_TEST_KINDS: OptionKinds<Omit<QuickTestOptions, keyof EngineOptions>> = {
   ...CONFIG_KINDS,
-  ...ENGINE_KINDS,
   checkpoint: 'text',
   stateDict: 'text',
   offline: 'flag',
@@ -74,7 +73,7 @@ export async function quickTest(
   options: QuickTestOptions = {},
 ): Promise<QuickTestResult & AnswerNotes> {
   requireReference(reference, 'quickTest');
-  checkOptions('quickTest', options, QUICK_TEST_KINDS);
+  checkOptions('quickTest', options, { ...QUICK_TEST_KINDS, ...(await engineKinds()) });
   const flags = { ...options, set: overridesOf(options.set) };
   const { path, references } = await mounted(reference, 'config', options);
   refuseHub('quickTest with a checkpoint', options.checkpoint);

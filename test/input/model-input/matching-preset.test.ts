@@ -79,6 +79,7 @@ describe('a checkpoint without a config', () => {
         ['generate', 'weights.safetensors', '--ids', '1'],
         `write ${like} in its place, and --checkpoint weights.safetensors`,
       ],
+      [['compare-srte', 'weights.safetensors'], `name one with --config ${like}`],
       [[...convert, 'out', '--quantize', 'int8'], `name one with --config ${like}`],
       [[...convert, 'out.gguf'], `name one with --config ${like}`],
       [[...convert, 'out', '--dtype', 'bf16', '--prove'], `name one with --config ${like}`],
