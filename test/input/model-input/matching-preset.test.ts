@@ -111,6 +111,16 @@ describe('a checkpoint without a config', () => {
     }
   });
 
+  it('is described by that preset, where a flag requires a description', async () => {
+    const file = await weightsOf('minimind/minimind2-small');
+    const { code, stderr } = await runHere(['fit', file, '--gpu', '3060', '--for', 'lora']);
+    expect(code).toBe(2);
+    const advice = '  → name one with --config minimind/minimind2-small, or leave it out\n';
+    expect(stderr.endsWith(advice)).toBe(true);
+    const words = ['--config', 'minimind/minimind2-small', '--gpu', '3060', '--for', 'lora'];
+    expect(await runHere(['fit', file, ...words])).toMatchObject({ code: 0 });
+  });
+
   it('of another size gets no preset from them', async () => {
     const file = await weightsOf('minimind/minimind2-small', ['model.intermediate_size=1344']);
     for (const command of ['inspect', 'profile']) {
