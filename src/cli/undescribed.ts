@@ -55,16 +55,23 @@ export async function weightsInstead(
   try {
     const weights = readRepository(file);
     if (isFolder && !(await isRepository(weights))) throw error;
-    result = weightsResult(weights, reasonFor(error, weights));
+    result = weightsResult(weights, {
+      reason: reasonFor(error, weights),
+      like: error instanceof UndescribedModel ? error.like : undefined,
+    });
   } catch (own) {
     throw own instanceof NoWeights ? error : own;
   }
   const idle = [...new Set(given)].filter((name) => ![...FREE, ...used].includes(name as never));
   if (idle.length === 0) return result;
   const names = joined(idle.map((name) => `--${name}`));
+  // A model without problems of its config has none, and needs one.
+  const isWithoutConfig = error instanceof UndescribedModel && error.problems.length === 0;
+  const reason = isWithoutConfig ? error.message : result.reason;
+  const describe = isWithoutConfig && error.suggestion ? `${error.suggestion}, or ` : '';
   throw usageError(
-    `${names} ${idle.length > 1 ? 'do' : 'does'} not apply to weights without a description: ${result.reason}`,
-    `leave ${idle.length > 1 ? 'them' : 'it'} out`,
+    `${names} ${idle.length > 1 ? 'do' : 'does'} not apply to weights without a description: ${reason}`,
+    `${describe}leave ${idle.length > 1 ? 'them' : 'it'} out`,
   );
 }
 

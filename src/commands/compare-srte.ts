@@ -1,11 +1,11 @@
-import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
 import { BaseCommand } from '../cli/base-command.js';
-import { offline, pictureFlags, readAs, set } from '../cli/flags/flags.js';
+import { modelArgument, modelFlags, pictureFlags, sourceOf } from '../cli/flags/flags.js';
 import { counts, dtype, tokenCounts } from '../cli/flags/value-flags.js';
-import { loadModelFile } from '../input/model-input/read-model-file.js';
+import { openModelSource } from '../input/model-input/model-source.js';
 import { compareSrte, SRTE_DEFAULTS } from '../library/compare-srte.js';
 import { srteReport } from '../report/compare/compare-srte-report.js';
+import { configText } from '../report/profile/setting-notes.js';
 
 export default class CompareSrte extends BaseCommand {
   static override summary = 'Compare the SRTE strategies of a hybrid model.';
@@ -14,7 +14,7 @@ export default class CompareSrte extends BaseCommand {
     'and the recommended setting. The setting of the file is marked. Savings are against the model that is not ' +
     'shared.';
   static override baseFlags = pictureFlags;
-  static override readsHub = 'config' as const;
+  static override readsHub = 'index' as const;
   static override examples = [
     '<%= config.bin %> <%= command.id %> hybrid/original',
     '<%= config.bin %> <%= command.id %> hybrid/original --ranks 256,128,64,32 --presets',
@@ -22,16 +22,10 @@ export default class CompareSrte extends BaseCommand {
   ];
 
   static override args = {
-    file: Args.string({
-      ignoreStdin: true,
-      description:
-        'a preset, a config, or - for standard input [default: the model of this folder]',
-    }),
+    file: modelArgument(),
   };
   static override flags = {
-    set,
-    family: readAs,
-    offline,
+    ...modelFlags,
     dtype: dtype({ default: SRTE_DEFAULTS.dtype, description: 'element type for the bytes' }),
     ranks: counts({ default: [...SRTE_DEFAULTS.ranks], description: 'ranks to compare' }),
     'max-positions': tokenCounts({ description: 'add a row per number of positions' }),
@@ -45,10 +39,15 @@ export default class CompareSrte extends BaseCommand {
   async run() {
     const { args, flags } = await this.parse(CompareSrte);
     const file = await this.modelGiven(flags, args.file, 'hybrid/original');
-    const loaded = await loadModelFile(file, flags);
+    const source = await openModelSource(file, sourceOf(flags));
+    const loaded = await source.model(flags.set);
+    if (loaded.checkpoint) this.note(flags, configText(loaded.checkpoint.config));
     await this.warnAbout(flags, loaded.warnings);
     const result = compareSrte(loaded, {
-      ...flags,
+      dtype: flags.dtype,
+      ranks: flags.ranks,
+      tie: flags.tie,
+      presets: flags.presets,
       maxPositions: flags['max-positions'],
       vocabSizes: flags['vocab-sizes'],
     });

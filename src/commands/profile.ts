@@ -187,8 +187,8 @@ async function adapterIn(folder: string) {
 async function explained(
   ...request: [LoadedModel, PublishedNumber, SettingOptions]
 ): Promise<PublishedReport> {
-  const { explainPublished } = await import('../library/explain-published.js');
-  return explainPublished(...request);
+  const { explanationOf } = await import('../library/explain-published.js');
+  return explanationOf(...request);
 }
 
 /** Name and text of each figure with a limit. */

@@ -5,9 +5,15 @@ import { nearest } from '../config/nearest.js';
 import { quote } from '../config/quote.js';
 import type { Model } from './answer.js';
 
+/** Values that no other kind describes, and what an error says was expected. */
+export interface ValueKind {
+  readonly expected: string;
+  readonly is: (value: unknown) => boolean;
+}
+
 /**
- * Values of an option: a number of things (an integer from 1), a number from 0, or one of some texts. An `other` option is
- * checked by the function that reads it.
+ * Values of an option: a number of things (an integer from 1), a number from 0, or one of some values. An `other` option
+ * is checked by the function that reads it.
  */
 export type OptionKind =
   | 'count'
@@ -16,7 +22,8 @@ export type OptionKind =
   | 'flag'
   | 'list'
   | 'other'
-  | readonly string[];
+  | ValueKind
+  | readonly (string | number)[];
 
 /** The kind of each option of a function. */
 export type OptionKinds<Options> = { readonly [Name in keyof Required<Options>]: OptionKind };
@@ -28,6 +35,15 @@ export function requireModel(model: unknown, call: string): asserts model is Mod
   throw usageError(
     `${call}: expected a model of loadModel or describeModel, found ${foundText(model)}`,
     model instanceof Promise ? 'await the model' : `write ${call}(await loadModel(${name}))`,
+  );
+}
+
+/** @throws UserError for anything but the path or name of a model. */
+export function requireReference(reference: unknown, call: string): asserts reference is string {
+  if (typeof reference === 'string') return;
+  throw usageError(
+    `${call}: expected the path or name of a model, found ${foundText(reference)}`,
+    `write ${call}('model.safetensors')`,
   );
 }
 
@@ -58,7 +74,7 @@ export function checkOptions<Options extends object>(
     }
     const expected = expectedText(kind, value);
     if (expected === undefined) continue;
-    const near = typeof kind === 'object' ? nearest(String(value), kind) : undefined;
+    const near = isList(kind) ? nearest(String(value), kind.map(String)) : undefined;
     throw usageError(
       `${call}: ${name}: expected ${expected}, found ${foundText(value)}`,
       near === undefined ? `write ${call} with another value` : `did you mean ${quote(near)}?`,
@@ -81,11 +97,12 @@ function expectedText(kind: OptionKind, value: unknown): string | undefined {
     list: Array.isArray(value),
     other: true,
   };
-  if (typeof kind !== 'string') {
-    return kind.includes(value as string) ? undefined : `one of ${kind.join(', ')}`;
-  }
+  if (isList(kind)) return kind.includes(value as string) ? undefined : `one of ${kind.join(', ')}`;
+  if (typeof kind !== 'string') return kind.is(value) ? undefined : kind.expected;
   return is[kind] ? undefined : NOUNS[kind];
 }
+
+const isList = (kind: OptionKind): kind is readonly (string | number)[] => Array.isArray(kind);
 
 const NOUNS = {
   count: 'an integer from 1',

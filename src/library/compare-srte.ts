@@ -1,5 +1,6 @@
 /** `compare-srte` as a function: the SRTE strategies of a hybrid model. */
-import type { Dtype } from '../base/tensor/dtype.js';
+import { DTYPE_NAMES, type Dtype } from '../base/tensor/dtype.js';
+import { commandText } from '../base/text/setting.js';
 import { documentOf } from '../input/model-input/model-file.js';
 import { type HybridConfig, hybrid } from '../model/architecture/models/hybrid.js';
 import {
@@ -10,7 +11,7 @@ import {
   type SrteResult,
 } from '../model/budget/srte-comparison.js';
 import { type AnswerNotes, type Model, withNotes } from './answer.js';
-import { requireModel } from './arguments.js';
+import { checkOptions, type OptionKinds, requireModel } from './arguments.js';
 
 export interface CompareSrteOptions {
   /** Element type of the bytes. Default: `bf16`. */
@@ -27,6 +28,16 @@ export interface CompareSrteOptions {
   readonly presets?: boolean | undefined;
 }
 
+const COMPARE_SRTE_KINDS: OptionKinds<CompareSrteOptions & SrteOptions> = {
+  dtype: DTYPE_NAMES,
+  ranks: 'list',
+  maxPositions: 'list',
+  vocabSizes: 'list',
+  tie: 'flag',
+  presets: 'flag',
+  trainedContext: 'count',
+};
+
 /** Options by default. */
 export const SRTE_DEFAULTS = { dtype: 'bf16', ranks: PUBLISHED_RANKS } as const;
 
@@ -42,11 +53,16 @@ export function compareSrte(
 ): (SrteResult & AnswerNotes) | SrteComparison {
   // A bare config has no model inside.
   if (typeof model !== 'object' || model instanceof Promise) requireModel(model, 'compareSrte');
+  checkOptions('compareSrte', options, COMPARE_SRTE_KINDS);
   const { dtype = SRTE_DEFAULTS.dtype, ranks = SRTE_DEFAULTS.ranks } = options;
   const { maxPositions = [], vocabSizes = [], tie = false, presets = false } = options;
   const asked = { ...options, dtype, ranks, maxPositions, vocabSizes, tie, presets };
   if (!('document' in model)) return compareStrategies(model, asked);
-  const { model: config, training } = documentOf(model, hybrid);
+  const { model: config, training } = documentOf(
+    model,
+    hybrid,
+    `only hybrid models have an SRTE; write ${commandText('profile', [model.file])}`,
+  );
   const comparison = compareStrategies(config, {
     ...asked,
     trainedContext: training?.max_seq_length,

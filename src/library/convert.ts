@@ -1,5 +1,7 @@
 /** `convert-checkpoint` as a function. */
 import { NO_PROGRESS } from '../base/progress-display.js';
+import { isRecord } from '../base/values.js';
+import { CONTAINER_NAMES } from '../checkpoint/formats.js';
 import type { CONVERTED_DTYPES, QUANTIZATIONS } from '../convert/conversion/conversion-choices.js';
 import type { ConversionResult } from '../convert/conversion/conversion-result.js';
 import type { ConversionRequest } from '../convert/conversion/job.js';
@@ -7,8 +9,10 @@ import { withAdapter } from '../input/model-input/adapter-model.js';
 import { checkpointWarnings } from '../input/model-input/checkpoint/checkpoint-config.js';
 import { openModelCheckpoint } from '../input/model-input/gguf/gguf-checkpoint.js';
 import { type AnswerNotes, withNotes } from './answer.js';
-import { overridesOf, type SetOptions } from './models/describe-model.js';
-import { type HubOptions, mounted } from './models/load-model.js';
+import { checkOptions, type OptionKinds, requireReference } from './arguments.js';
+import { CONFIG_KINDS, overridesOf, type SetOptions } from './models/describe-model.js';
+import { HUB_KINDS, type HubOptions, mounted } from './models/load-model.js';
+import { engineKinds, SEED } from './run/engine-options.js';
 import { silent } from './warnings.js';
 
 /** Settings that are written otherwise in the library. */
@@ -32,6 +36,49 @@ export interface ConvertOptions
   readonly maxMemoryBytes?: number | undefined;
 }
 
+/** Kinds of the values of `ConvertOptions`. Loads the names of the choices, which only a conversion needs. */
+async function convertKinds(): Promise<OptionKinds<ConvertOptions>> {
+  const choices = await import('../convert/conversion/conversion-choices.js');
+  return {
+    ...CONFIG_KINDS,
+    ...HUB_KINDS,
+    ...(await engineKinds()),
+    layout: choices.LAYOUT_NAMES,
+    target: 'text',
+    merge: {
+      expected: 'mean, first or { layer: 3 }',
+      is: (value) =>
+        value === 'mean' || value === 'first' || (isRecord(value) && Number.isInteger(value.layer)),
+    },
+    rank: 'count',
+    maxError: 'amount',
+    maxPositions: 'count',
+    extend: choices.EXTENSIONS,
+    tie: choices.TIES,
+    dtype: choices.CONVERTED_DTYPE_NAMES,
+    imatrix: 'text',
+    quantize: choices.QUANTIZATION_NAMES,
+    group: Object.values(choices.QUANTIZATION_GROUPS),
+    dequantize: 'flag',
+    saturate: 'flag',
+    dialect: choices.NAMING_SCHEMES,
+    heads: 'count',
+    container: CONTAINER_NAMES,
+    shardBytes: 'amount',
+    maxMemoryBytes: 'amount',
+    mergeLora: 'text',
+    config: 'text',
+    noConfig: 'flag',
+    seed: SEED,
+    dryRun: 'flag',
+    resume: 'flag',
+    check: 'flag',
+    prove: 'flag',
+    context: 'count',
+    force: 'flag',
+  };
+}
+
 /**
  * Converts a checkpoint, and measures the error.
  * @param input A file, an index of shards, a folder, or `hf:ORG/NAME`.
@@ -41,8 +88,11 @@ export interface ConvertOptions
 export async function convert(
   input: string,
   output: string,
-  { stateDict, offline, ...options }: ConvertOptions = {},
+  given: ConvertOptions = {},
 ): Promise<ConversionResult & AnswerNotes> {
+  for (const each of [input, output]) requireReference(each, 'convert');
+  checkOptions('convert', given, await convertKinds());
+  const { stateDict, offline, ...options } = given;
   const { path, references } = await mounted(input, 'values', { stateDict, offline });
   const checkpoint = await openedForConversion(path, { ...options, stateDict });
   const surroundings = silent();

@@ -6,8 +6,9 @@ import {
   type DifferenceResult,
   differenceOf,
 } from '../convert/difference/difference.js';
-import type { FamilyName } from '../model/architecture/families.js';
+import { FAMILY_NAMES, type FamilyName } from '../model/architecture/families.js';
 import { type AnswerNotes, withNotes } from './answer.js';
+import { checkOptions, type OptionKinds, requireReference } from './arguments.js';
 import { type HubOptions, mounted } from './models/load-model.js';
 import { silent } from './warnings.js';
 
@@ -20,6 +21,13 @@ export interface DiffOptions extends Pick<HubOptions, 'offline'> {
   readonly stateDicts?: readonly string[] | undefined;
 }
 
+const DIFF_KINDS: OptionKinds<DiffOptions> = {
+  offline: 'flag',
+  values: 'flag',
+  family: FAMILY_NAMES,
+  stateDicts: 'list',
+};
+
 /**
  * Compares two configs or two checkpoints: keys, layers, and tensors by name.
  * @throws UserError when one is a config and the other a checkpoint, or one cannot be read.
@@ -27,8 +35,11 @@ export interface DiffOptions extends Pick<HubOptions, 'offline'> {
 export async function diff(
   first: string,
   second: string,
-  { values = false, family, stateDicts = [], offline }: DiffOptions = {},
+  options: DiffOptions = {},
 ): Promise<DifferenceResult & AnswerNotes> {
+  for (const each of [first, second]) requireReference(each, 'diff');
+  checkOptions('diff', options, DIFF_KINDS);
+  const { values = false, family, stateDicts = [], offline } = options;
   const need = values ? 'values' : 'index';
   const a = await mounted(first, need, { offline });
   const b = await mounted(second, need, { offline });

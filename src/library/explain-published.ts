@@ -7,9 +7,9 @@ import {
   parsePublishedNumber,
 } from '../model/budget/published/published-number.js';
 import type { Model } from './answer.js';
-import { requireModel } from './arguments.js';
+import { checkOptions, requireModel } from './arguments.js';
 import { profileOf, settingOf } from './profile.js';
-import type { SettingOptions } from './setting-options.js';
+import { SETTING_KINDS, type SettingOptions } from './setting-options.js';
 
 /**
  * Explains a published number by the figures of a model.
@@ -22,6 +22,7 @@ export function explainPublished(
   options: SettingOptions = {},
 ): PublishedReport {
   requireModel(model, 'explainPublished');
+  checkOptions('explainPublished', options, SETTING_KINDS);
   const number = typeof published === 'string' ? parsePublishedNumber(published) : published;
   if (number === undefined) {
     throw usageError(
@@ -29,6 +30,15 @@ export function explainPublished(
       'write it as in 13.8B, ~25M, 536MB, 30.7GFLOP, 57x, 96.9% or 50-70%',
     );
   }
+  return explanationOf(model, number, options);
+}
+
+/** `explainPublished` for values that were checked, with others beside the options. */
+export function explanationOf(
+  model: Model,
+  number: PublishedNumber,
+  options: SettingOptions,
+): PublishedReport {
   const dtype = number.unit === 'bytes' ? number.dtype : undefined;
   return explainFigure(model, number, profileOf(model, options), settingOf(model, options), dtype);
 }

@@ -27,10 +27,11 @@ import {
 } from '../input/model-input/checkpoint/checkpoint-config.js';
 import { modelViewOf } from '../input/model-input/gguf/gguf-checkpoint.js';
 import { onnxViewOf } from '../input/model-input/onnx/onnx-tensors.js';
-import type { FamilyName } from '../model/architecture/families.js';
+import { FAMILY_NAMES, type FamilyName } from '../model/architecture/families.js';
 import type { InspectResult, OnnxInspection } from '../report/command-results.js';
 import { type AnswerNotes, withNotes } from './answer.js';
-import { type HubOptions, mounted } from './models/load-model.js';
+import { checkOptions, type OptionKinds, requireReference } from './arguments.js';
+import { HUB_KINDS, type HubOptions, mounted } from './models/load-model.js';
 
 export interface InspectOptions extends HubOptions {
   /** Whether minimum, maximum, mean, deviation, norm, zeros, NaN and infinities are measured. */
@@ -45,6 +46,15 @@ export interface InspectOptions extends HubOptions {
   readonly family?: FamilyName | undefined;
 }
 
+const INSPECT_KINDS: OptionKinds<InspectOptions> = {
+  ...HUB_KINDS,
+  stats: 'flag',
+  hash: 'flag',
+  srte: 'flag',
+  ranks: 'list',
+  family: FAMILY_NAMES,
+};
+
 /**
  * Lists the tensors of a checkpoint. Only its index is read, unless an option needs the values.
  * @param reference A file, an index of shards, a folder, or `hf:ORG/NAME`.
@@ -54,6 +64,8 @@ export async function inspect(
   reference: string,
   options: InspectOptions = {},
 ): Promise<InspectResult & AnswerNotes> {
+  requireReference(reference, 'inspect');
+  checkOptions('inspect', options, INSPECT_KINDS);
   const { stats = false, hash = false, srte = false, ranks, family, stateDict } = options;
   const { path, references } = await mounted(reference, 'index', options);
   const adapter = isAdapterFolder(path) ? openAdapterFiles(path) : undefined;
@@ -92,6 +104,7 @@ export async function inspectCheckpoint(
   const view = modelViewOf(checkpoint);
   const unpacked = withUnpackedWeights(view);
   const model = await storedModel(unpacked, family);
+  const like = model?.config == null && !adapter ? await presetOf(unpacked) : undefined;
   let tensors: CheckpointSummary['tensors'] | undefined;
   return {
     schema: 'minimind/inspect@1',
@@ -105,8 +118,15 @@ export async function inspectCheckpoint(
     },
     ...(adapter && { adapter: describeAdapter(adapter) }),
     ...modelFields(unpacked, model),
+    ...(like !== undefined && { like }),
     ...onnxFields(view),
   };
+}
+
+/** The model of a checkpoint without a config. Reads the published models, which no other answer needs. */
+async function presetOf(checkpoint: Checkpoint): Promise<string | undefined> {
+  const { presetInstead } = await import('../input/model-input/checkpoint/matching-preset.js');
+  return presetInstead(checkpoint);
 }
 
 /** The graph of an ONNX file, and the tensors of its model. */

@@ -26,8 +26,9 @@ import { openModelSource, withErrorOf } from '../input/model-input/model-source.
 import { onnxViewOf } from '../input/model-input/onnx/onnx-tensors.js';
 import { readConfig } from '../input/model-input/read-model-file.js';
 import { type AnswerNotes, withNotes } from './answer.js';
-import { type ConfigOptions, overridesOf } from './models/describe-model.js';
-import { type HubOptions, mounted } from './models/load-model.js';
+import { checkOptions, type OptionKinds, requireReference } from './arguments.js';
+import { CONFIG_KINDS, type ConfigOptions, overridesOf } from './models/describe-model.js';
+import { HUB_KINDS, type HubOptions, mounted } from './models/load-model.js';
 import { type Surroundings, silent } from './warnings.js';
 
 /** What is checked besides names, shapes and types. */
@@ -45,6 +46,15 @@ export interface VerifyOptions extends ConfigOptions, HubOptions, Checks {
   readonly strict?: boolean | undefined;
 }
 
+const VERIFY_KINDS: OptionKinds<VerifyOptions> = {
+  ...CONFIG_KINDS,
+  ...HUB_KINDS,
+  config: 'text',
+  values: 'text',
+  scan: 'flag',
+  strict: 'flag',
+};
+
 /**
  * Checks a checkpoint against its config: `matches` of the result is the verdict. A folder of an adapter is checked
  * against the config of its model.
@@ -55,8 +65,11 @@ export interface VerifyOptions extends ConfigOptions, HubOptions, Checks {
  */
 export async function verify(
   reference: string,
-  { config, values, set, strict = false, ...options }: VerifyOptions = {},
+  given: VerifyOptions = {},
 ): Promise<VerifyAnswer & AnswerNotes> {
+  requireReference(reference, 'verify');
+  checkOptions('verify', given, VERIFY_KINDS);
+  const { config, values, set, strict = false, ...options } = given;
   const read = async (each: string | undefined) =>
     each === undefined ? undefined : mounted(each, 'index', options);
   const checkpoint = await mounted(reference, 'index', options);

@@ -173,6 +173,8 @@ export interface InspectResult extends CheckpointSummary {
   readonly adapter?: AdapterDescription;
   /** Null when neither a config nor a name shows it. */
   readonly model: Pick<StoredModel, 'family' | 'config' | 'srte' | 'ignored'> | null;
+  /** Preset or published model with the same tensors, for weights without a config; absent without one. */
+  readonly like?: string;
   /** The graph of an ONNX file, and the tensors of its model; absent in other formats. */
   readonly onnx?: OnnxInspection;
   /**

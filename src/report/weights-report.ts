@@ -44,7 +44,7 @@ const ANSWER_ROWS = 8;
 const MOST_TYPES = 3;
 
 export function weightsReport(result: WeightsResult): Report {
-  const { components, dtypes, largest, copies, file } = result;
+  const { components, dtypes, largest, copies, file, like } = result;
   const [only, ...others] = components;
   const isOne = others.length === 0;
   return {
@@ -71,7 +71,10 @@ export function weightsReport(result: WeightsResult): Report {
         right('size', 'bytes', ({ bytes }) => valueCell(bytes, formatBytes)),
       ]),
     ],
-    next: nextCommand('fit', [file]),
+    next:
+      like === undefined
+        ? nextCommand('fit', [file])
+        : nextCommand('profile', [file], { config: like }),
     data: tableOf(components, COMPONENT_FIELDS),
   };
 }

@@ -2,6 +2,8 @@ import { describe, expect, it } from 'vitest';
 import { runCli } from '../run-cli.js';
 import { runHere } from '../run-here.js';
 
+const TRAINED = 'fixtures/old-checkpoint/trained-same-start';
+const STEP = `${TRAINED}/checkpoint_step_30.pt`;
 const ORIGINAL = 'configs/hybrid/original.yaml';
 const compare = (...args: string[]) => runHere(['compare-srte', ...args]);
 
@@ -46,6 +48,29 @@ describe('compare-srte', () => {
     expect(rows.at(-1)).toMatchObject({
       ratio: 13_352_181_760 / 22_143_967_232,
       tableRatio: table(32_768),
+    });
+  });
+
+  it.each([
+    ['a training checkpoint with its config inside', [STEP]],
+    ['a checkpoint and its config', [STEP, '--config', `${TRAINED}/config.yaml`]],
+  ])('takes %s', async (_, words) => {
+    const { code, stdout, stderr } = await compare(...words, '--json');
+    expect({ code, stderr }).toMatchObject({ code: 0 });
+    const { file, rows } = JSON.parse(stdout);
+    expect(file).toBe(words[0]);
+    const current = rows.find((row: { current: boolean }) => row.current);
+    const { stdout: profiled } = await runHere(['profile', ...words, '--json']);
+    expect(current.parameters).toBe(JSON.parse(profiled).parameters.total.value);
+  });
+
+  it('says which model has no SRTE, and what shows it', async () => {
+    const { code, stderr } = await compare('qwen3-0.6b');
+    expect({ code, stderr }).toEqual({
+      code: 2,
+      stderr:
+        'error: qwen3/qwen3-0.6b describes a qwen3 model; this command is for hybrid\n' +
+        '  → only hybrid models have an SRTE; write minimind profile qwen3/qwen3-0.6b\n',
     });
   });
 

@@ -81,6 +81,44 @@ describe('convert-checkpoint', () => {
     );
   });
 
+  it.each([
+    ['out', ['--to', 'low-rank', '--rank', '4'], '--to low-rank', '--quantize int8'],
+    ['out.pt', ['--rank', '4'], '--rank 4', '--dtype f16'],
+    ['out.gguf', ['--max-positions', '16'], '--max-positions 16', '--dtype q8_0'],
+    ['out', ['--target', 'hybrid/tiny'], '--target hybrid/tiny', '--quantize int8'],
+  ])(
+    'proposes another change for a model without an SRTE: %s %j',
+    async (name, words, asked, change) => {
+      const [input, target] = [inPackage('fixtures/hf/qwen3'), out(`-${name}`)];
+      const { code, stderr } = await convert(input, target, ...words);
+      const line = `convert-checkpoint ${input} ${target} ${change}`;
+      expect({ code, stderr }).toEqual({
+        code: 2,
+        stderr:
+          `error: ${asked} changes an SRTE, and ${input} holds a qwen3 model, which has none\n` +
+          `  → only hybrid models have one; to make the weights smaller, write minimind ${line}\n`,
+      });
+      expect(await runHere([...line.split(' '), '--dry-run'])).toMatchObject({ code: 0 });
+    },
+  );
+
+  it('compares sizes with a target of a family without an SRTE', async () => {
+    const input = inPackage('fixtures/hf/qwen3');
+    const config = JSON.parse(fs.readFileSync(path.join(input, 'config.json'), 'utf8'));
+    const target = out('.json');
+    fs.writeFileSync(target, JSON.stringify({ ...config, num_key_value_heads: 1 }));
+    const { code, stderr } = await convert(input, out(''), '--target', target);
+    expect(code).toBe(2);
+    expect(stderr).toContain('choose a target of the same sizes');
+    const { stderr: unchanged } = await convert(
+      input,
+      out(''),
+      '--set',
+      'model.num_key_value_heads=1',
+    );
+    expect(unchanged).toContain('expected a change, found none: --set alone changes no tensor');
+  });
+
   it('follows the plan of its dry run', async () => {
     const target = out('.safetensors');
     const planned = JSON.parse((await shared(target, '--dry-run', '--json')).stdout);

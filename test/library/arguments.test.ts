@@ -100,3 +100,90 @@ describe('an option', () => {
     });
   });
 });
+
+/** Arguments before the options of each function. */
+const BEFORE_OPTIONS: Readonly<Record<string, readonly unknown[]>> = {
+  compare: [[model]],
+  compareSrte: [model],
+  convert: ['hybrid/tiny', 'out.safetensors'],
+  describeModel: [{}],
+  diff: ['hybrid/tiny', 'hybrid/tiny'],
+  evaluate: ['hybrid/tiny'],
+  explainPublished: [model, '26M'],
+  fit: [model],
+  generate: ['hybrid/tiny'],
+  inspect: ['hybrid/tiny'],
+  loadModel: ['hybrid/tiny'],
+  plan: [],
+  profile: [model],
+  quickTest: ['hybrid/tiny'],
+  validate: [{}],
+  validateFiles: [['hybrid/tiny']],
+  verify: ['hybrid/tiny'],
+};
+
+/** Functions of values alone. */
+const WITHOUT_OPTIONS: readonly string[] = [
+  ...['bytesIn', 'countParameters', 'isFamilyName', 'jsonSchemaOf', 'loadFamily', 'LimitError'],
+  ...['ownedTensors', 'parseDtype', 'presetsOf', 'problemsOf', 'tensorsOf', 'UserError', 'walk'],
+];
+
+/** Functions that read a model by its path or name, and the arguments before it. */
+const READERS: readonly string[] = [
+  ...['convert', 'diff', 'evaluate', 'generate', 'inspect', 'loadModel', 'quickTest', 'verify'],
+];
+
+describe('the options of every function', () => {
+  it('are checked below, or it has none', () => {
+    const functions = Object.entries(minimind).filter(([, value]) => typeof value === 'function');
+    expect(functions.map(([name]) => name).sort()).toEqual(
+      [...Object.keys(BEFORE_OPTIONS), ...WITHOUT_OPTIONS].sort(),
+    );
+  });
+
+  it.each(Object.entries(BEFORE_OPTIONS))(
+    'are not those of another one: %s',
+    async (name, before) => {
+      const call = (minimind as unknown as Record<string, Call>)[name];
+      expect(await mistakeOf(() => call?.(...before, { zebra: 1 }))).toContain(
+        `${name}: unknown option "zebra"`,
+      );
+      expect(await mistakeOf(() => call?.(...before, 'zebra'))).toContain(
+        `${name}: expected an object of options, found the text "zebra"`,
+      );
+    },
+  );
+
+  it.each(READERS)('are not a loaded model: %s', async (name) => {
+    const call = (minimind as unknown as Record<string, Call>)[name];
+    const [, ...others] = BEFORE_OPTIONS[name] ?? [];
+    expect(await mistakeOf(() => call?.(model, ...others))).toContain(
+      `${name}: expected the path or name of a model, found another object`,
+    );
+  });
+
+  it.each([
+    ['convert', { dtype: 'int9' }, 'dtype: expected one of keep, f32, f16, bf16'],
+    ['convert', { quantize: 'int3' }, 'quantize: expected one of int8, int4'],
+    ['convert', { group: 48 }, 'group: expected one of 32, 64, 128, found 48'],
+    ['convert', { layout: 'lowrank' }, 'did you mean "low-rank"?'],
+    ['convert', { merge: 'median' }, 'merge: expected mean, first or { layer: 3 }'],
+    ['convert', { maxMemory: '2GB' }, 'unknown option "maxMemory"\ndid you mean maxMemoryBytes?'],
+    ['inspect', { ranks: 8 }, 'ranks: expected a list, found 8'],
+    ['diff', { values: 'yes' }, 'values: expected true or false'],
+    ['verify', { strict: 1 }, 'strict: expected true or false'],
+    ['generate', { maxToken: 5 }, 'did you mean maxTokens?'],
+    ['generate', { seed: -1 }, 'seed: expected an integer from 0, found -1'],
+    ['generate', { onText: 'yes' }, 'onText: expected a function, found the text "yes"'],
+    ['evaluate', { engine: 'onxx' }, 'did you mean "onnx"?'],
+    ['quickTest', { weights: 'int8' }, 'weights: expected { bits: 8, group: 32 }'],
+    ['quickTest', { device: 'rocm' }, 'device: expected one of auto, gpu, cpu'],
+    ['loadModel', { set: 'model.num_layers=4' }, 'set: expected values by dotted key'],
+    ['loadModel', { family: 'hybird' }, 'did you mean "hybrid"?'],
+  ])('have the values of their kind: %s %j', async (name, options, message) => {
+    const call = (minimind as unknown as Record<string, Call>)[name];
+    expect(await mistakeOf(() => call?.(...(BEFORE_OPTIONS[name] ?? []), options))).toContain(
+      message,
+    );
+  });
+});

@@ -14,8 +14,7 @@ import {
 import type { MeantLine } from './line-mistake.js';
 import { linesWithOther } from './other-tools/names-in-path.js';
 
-/** Commands that only read configs, and those that only read checkpoints. */
-const OF_CONFIGS: readonly string[] = ['validate', 'compare-srte'];
+/** Commands that only read checkpoints. */
 const OF_CHECKPOINTS: readonly string[] = ['inspect'];
 
 /** Commands that read all configs of a folder. */
@@ -53,7 +52,7 @@ export function lineForInput(words: readonly string[]): MeantLine | undefined {
   const hasConfig = isFolder(input) && configIn(input) !== undefined;
   const isCheckpoint =
     fs.existsSync(input) && isCheckpointPath(input) && !isEmpty(input) && !hasConfig;
-  if (isCheckpoint && OF_CONFIGS.includes(command)) return { words: ['inspect', input] };
+  if (isCheckpoint && command === 'validate') return { words: ['inspect', input] };
   const isConfig = !fs.existsSync(input) || (!isCheckpoint && !isFolder(input));
   return isConfig && OF_CHECKPOINTS.includes(command) ? { words: ['profile', input] } : undefined;
 }
@@ -123,7 +122,7 @@ const isPreset = (word: string) => !word.startsWith('-') && presetsNamed(word).l
 
 /** Configs of a folder that is not itself a model. */
 function configsOf(folder: string, command: string): string[] {
-  const isModel = !isEmpty(folder) && !OF_CONFIGS.includes(command);
+  const isModel = !isEmpty(folder) && command !== 'validate';
   if (!isFolder(folder) || isModel || configIn(folder) !== undefined) return [];
   return modelsIn(folder)
     .filter((name) => name !== '.')

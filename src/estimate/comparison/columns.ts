@@ -103,7 +103,7 @@ export interface ComparedFigures {
   readonly 'kv-per-token': Exact;
   /** Bytes of keys and values at the setting. */
   readonly 'kv-cache': Exact;
-  /** Bytes of the recurrent states. */
+  /** Bytes of the recurrent states, without the inputs that convolutions keep; `inference-memory` has both. */
   readonly 'mamba-state': Exact;
   /** Bytes of weights, buffers and state. */
   readonly 'inference-memory': Exact;

@@ -18,6 +18,8 @@ export interface WeightsResult extends RepositoryWeights {
   readonly schema: 'minimind/weights@1';
   /** Reason for the missing description. */
   readonly reason: string;
+  /** Preset or published model with the same tensors, for weights without a config; absent without one. */
+  readonly like?: string;
   /** Memory on one GPU. */
   readonly memory: WeightsMemory;
 }
@@ -84,9 +86,13 @@ export interface WeightsComparison {
   readonly rows: readonly ComparedWeights[];
 }
 
-export const weightsResult = (weights: RepositoryWeights, reason: string): WeightsResult => ({
+export const weightsResult = (
+  weights: RepositoryWeights,
+  { reason, like }: { readonly reason: string; readonly like?: string | undefined },
+): WeightsResult => ({
   schema: 'minimind/weights@1',
   reason,
+  ...(like !== undefined && { like }),
   ...weights,
   memory: weightsMemory(weights),
 });

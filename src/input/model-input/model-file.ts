@@ -63,13 +63,18 @@ export interface LocatedModelFile extends ModelFile {
 
 /**
  * The document of a loaded file in one family's type, for commands of that family only.
+ * @param advice What to do with a file of another family.
  * @throws UserError when the file is of another family.
  */
-export function documentOf<F extends Family>(loaded: ModelFile, family: F): DocumentOf<F> {
+export function documentOf<F extends Family>(
+  loaded: ModelFile,
+  family: F,
+  advice: string,
+): DocumentOf<F> {
   if (isOfFamily(loaded, family)) return loaded.document;
   throw usageError(
     `${loaded.file} describes a ${loaded.family.name} model; this command is for ${family.name}`,
-    `give it a file whose model.family is ${family.name}`,
+    advice,
   );
 }
 

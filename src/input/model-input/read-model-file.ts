@@ -1,6 +1,7 @@
 /** Reads the config of a model: the first step of every command that takes a FILE. */
 import { UserError, usageError } from '../../base/errors.js';
 import { hubSuggestion } from '../../base/text/hub-names.js';
+import { commandText } from '../../base/text/setting.js';
 import { type ConfigDocument, parseDocument } from '../../config/document.js';
 import { quote } from '../../config/quote.js';
 import { readDocument } from '../../config/read.js';
@@ -51,7 +52,7 @@ function sizeAdvice(source: string): string | undefined {
   const presets = presetsOfSize(source);
   if (presets === undefined) return undefined;
   return presets.length === 0
-    ? `name a model: no published one has about ${source} parameters`
+    ? `name a model: no published one has about ${source} parameters; ${commandText('plan', [], { maxParameters: source })} finds the best shape`
     : `name a model: ${presets.slice(0, MOST_LISTED).join(', ')} have about ${source} parameters`;
 }
 

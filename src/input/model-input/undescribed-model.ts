@@ -2,7 +2,11 @@ import { UserError } from '../../base/errors.js';
 
 /** A model that no family describes. Its weights can still be counted from their headers. */
 export class UndescribedModel extends UserError {
-  constructor({ code, message, problems, suggestion, cause }: UserError) {
+  /** @param like Preset or published model with the same tensors, for weights without a config. */
+  constructor(
+    { code, message, problems, suggestion, cause }: UserError,
+    readonly like?: string | undefined,
+  ) {
     super(code, message, { problems, suggestion, cause });
   }
 }

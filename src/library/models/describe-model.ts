@@ -3,8 +3,9 @@ import { isRecord } from '../../base/values.js';
 import { documentOfData, parseDocument } from '../../config/document.js';
 import type { LocatedModelFile } from '../../input/model-input/model-file.js';
 import { modelOf } from '../../input/model-input/model-file.js';
-import type { FamilyName } from '../../model/architecture/families.js';
+import { FAMILY_NAMES, type FamilyName } from '../../model/architecture/families.js';
 import type { Model } from '../answer.js';
+import { checkOptions, type OptionKinds } from '../arguments.js';
 
 /** Values by dotted key: `{ 'model.num_layers': 24 }`. */
 export type SetOptions = Readonly<Record<string, unknown>>;
@@ -17,10 +18,22 @@ export interface ConfigOptions {
   readonly family?: FamilyName | undefined;
 }
 
+/** Kinds of the values of `ConfigOptions`. */
+export const CONFIG_KINDS: OptionKinds<ConfigOptions> = {
+  set: {
+    expected: "values by dotted key, as in { 'model.num_layers': 24 }",
+    is: (value) => isRecord(value) && !Array.isArray(value),
+  },
+  family: FAMILY_NAMES,
+};
+
 export interface DescribeOptions extends ConfigOptions {
   /** Name of the config in messages and results. Default: `<config>`. */
   readonly file?: string | undefined;
 }
+
+/** Kinds of the values of `DescribeOptions`. */
+export const DESCRIBE_KINDS: OptionKinds<DescribeOptions> = { ...CONFIG_KINDS, file: 'text' };
 
 /** A config: a value, or a text in YAML or JSON. */
 export type GivenConfig = string | Uint8Array | Readonly<Record<string, unknown>>;
@@ -39,8 +52,10 @@ const NAME = '<config>';
  */
 export async function describeModel(
   config: GivenConfig,
-  { file = NAME, set, family }: DescribeOptions = {},
+  options: DescribeOptions = {},
 ): Promise<DescribedModel> {
+  checkOptions('describeModel', options, DESCRIBE_KINDS);
+  const { file = NAME, set, family } = options;
   const isText = typeof config === 'string' || config instanceof Uint8Array;
   const document = isText ? parseDocument(config, file) : documentOfData(plainData(config), file);
   return modelOf(document, { set: overridesOf(set), family });

@@ -7,7 +7,8 @@ import {
 import { parseHubReference } from '../../input/hub/reference.js';
 import { openModelSource } from '../../input/model-input/model-source.js';
 import type { Model } from '../answer.js';
-import { type ConfigOptions, overridesOf } from './describe-model.js';
+import { checkOptions, type OptionKinds, requireReference } from '../arguments.js';
+import { CONFIG_KINDS, type ConfigOptions, overridesOf } from './describe-model.js';
 
 /** How a model of the hub is read. */
 export interface HubOptions {
@@ -17,10 +18,15 @@ export interface HubOptions {
   readonly stateDict?: string | undefined;
 }
 
+/** Kinds of the values of `HubOptions`. */
+export const HUB_KINDS: OptionKinds<HubOptions> = { offline: 'flag', stateDict: 'text' };
+
 export interface LoadOptions extends ConfigOptions, HubOptions {
   /** Config of a checkpoint. Default: the one in it, or in its folder. */
   readonly config?: string | undefined;
 }
+
+const LOAD_KINDS: OptionKinds<LoadOptions> = { ...CONFIG_KINDS, ...HUB_KINDS, config: 'text' };
 
 /**
  * Loads a model: a preset (`hybrid/original`), a config, a checkpoint, a folder, or `hf:ORG/NAME` of the Hugging Face
@@ -30,6 +36,8 @@ export interface LoadOptions extends ConfigOptions, HubOptions {
  * @throws UserError when it cannot be read, with every problem of its config.
  */
 export async function loadModel(reference: string, options: LoadOptions = {}): Promise<Model> {
+  requireReference(reference, 'loadModel');
+  checkOptions('loadModel', options, LOAD_KINDS);
   const { path, references } = await mounted(reference, 'index', options);
   const { set, family, config, stateDict } = options;
   const source = await openModelSource(path, { family, config, stateDict });

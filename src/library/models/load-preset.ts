@@ -5,7 +5,13 @@ import { quote } from '../../config/quote.js';
 import { modelOf } from '../../input/model-input/model-file.js';
 import { FAMILY_NAMES } from '../../model/architecture/families.js';
 import { presetDocument, presetsOf } from '../../model/architecture/presets.js';
-import { type ConfigOptions, type DescribedModel, overridesOf } from './describe-model.js';
+import { checkOptions, requireReference } from '../arguments.js';
+import {
+  CONFIG_KINDS,
+  type ConfigOptions,
+  type DescribedModel,
+  overridesOf,
+} from './describe-model.js';
 
 const PRESETS = FAMILY_NAMES.flatMap((family) =>
   presetsOf(family).map(({ name }) => ({ family, name, preset: `${family}/${name}` })),
@@ -18,8 +24,11 @@ const PRESETS = FAMILY_NAMES.flatMap((family) =>
  */
 export async function loadPreset(
   name: string,
-  { set, family: as }: ConfigOptions = {},
+  options: ConfigOptions = {},
 ): Promise<DescribedModel> {
+  requireReference(name, 'loadModel');
+  checkOptions('loadModel', options, CONFIG_KINDS);
+  const { set, family: as } = options;
   const found = PRESETS.filter((each) => each.preset === name || each.name === name);
   const [only, ...others] = found;
   if (only === undefined || others.length > 0) {

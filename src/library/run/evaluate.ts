@@ -12,8 +12,9 @@ import type {
   EvaluationResult,
 } from '../../language/evaluation/evaluate-files.js';
 import { type AnswerNotes, withNotes } from '../answer.js';
-import { type ConfigOptions, overridesOf } from '../models/describe-model.js';
-import { type EngineOptions, engineOf } from './engine-options.js';
+import { checkOptions, type OptionKinds, requireReference } from '../arguments.js';
+import { CONFIG_KINDS, type ConfigOptions, overridesOf } from '../models/describe-model.js';
+import { type EngineOptions, engineKinds, engineOf, SEED, WEIGHT_FORM } from './engine-options.js';
 
 /** Weights of a model: those of a checkpoint, or random ones. */
 export interface WeightOptions extends ConfigOptions {
@@ -24,6 +25,14 @@ export interface WeightOptions extends ConfigOptions {
   /** Whether weights are random. */
   readonly random?: boolean | undefined;
 }
+
+/** Kinds of the values of `WeightOptions`. */
+export const WEIGHT_KINDS: OptionKinds<WeightOptions> = {
+  ...CONFIG_KINDS,
+  checkpoint: 'text',
+  stateDict: 'text',
+  random: 'flag',
+};
 
 export interface EvaluateOptions
   extends WeightOptions,
@@ -36,6 +45,19 @@ export interface EvaluateOptions
   /** A second checkpoint with the same vocabulary, as the reference. */
   readonly against?: string | undefined;
 }
+
+const EVALUATE_KINDS: OptionKinds<Omit<EvaluateOptions, keyof EngineOptions>> = {
+  ...WEIGHT_KINDS,
+  text: 'text',
+  ids: 'text',
+  tokenizer: 'text',
+  context: 'count',
+  stride: 'count',
+  weights: WEIGHT_FORM,
+  bos: 'text',
+  seed: SEED,
+  against: 'text',
+};
 
 /** Opens a model with weights. The caller closes it. */
 export const openModelWithWeights = (
@@ -57,6 +79,8 @@ export async function evaluate(
   reference: string,
   options: EvaluateOptions = {},
 ): Promise<EvaluationResult & AnswerNotes> {
+  requireReference(reference, 'evaluate');
+  checkOptions('evaluate', options, { ...EVALUATE_KINDS, ...(await engineKinds()) });
   const { against } = options;
   for (const each of [reference, options.checkpoint, against]) refuseHub('evaluate', each);
   const own = await openModelWithWeights(reference, options);

@@ -1,14 +1,15 @@
 /** `generate` as a function: text from a model. */
 import { usageError } from '../../base/errors.js';
-import type { CacheType } from '../../base/tensor/dtype.js';
+import { CACHE_TYPES, type CacheType } from '../../base/tensor/dtype.js';
 import { refuseHub } from '../../input/hub/needs-download.js';
 import type { GenerationRequest } from '../../language/generation/open-generation.js';
 import type { PromptSource } from '../../language/generation/prompts.js';
 import type { GenerateResult, ReportedAnswer } from '../../language/generation/session.js';
 import { type AnswerNotes, withNotes } from '../answer.js';
+import { checkOptions, type OptionKinds, requireReference, type ValueKind } from '../arguments.js';
 import { silent } from '../warnings.js';
-import { type EngineOptions, engineOf } from './engine-options.js';
-import { openModelWithWeights, type WeightOptions } from './evaluate.js';
+import { type EngineOptions, engineKinds, engineOf, SEED, WEIGHT_FORM } from './engine-options.js';
+import { openModelWithWeights, WEIGHT_KINDS, type WeightOptions } from './evaluate.js';
 
 export interface GenerateOptions extends WeightOptions, EngineOptions {
   /** The text to continue or to answer; one of `prompt` and `ids`. */
@@ -45,6 +46,33 @@ export interface GenerateOptions extends WeightOptions, EngineOptions {
   readonly onText?: ((part: string) => void) | undefined;
 }
 
+const TEXT_WATCHER: ValueKind = {
+  expected: 'a function',
+  is: (value) => typeof value === 'function',
+};
+
+const GENERATE_KINDS: OptionKinds<Omit<GenerateOptions, keyof EngineOptions>> = {
+  ...WEIGHT_KINDS,
+  prompt: 'text',
+  ids: 'list',
+  chat: 'flag',
+  system: 'text',
+  tokenizer: 'text',
+  maxTokens: 'count',
+  context: 'count',
+  temperature: 'amount',
+  topK: 'amount',
+  topP: 'amount',
+  minP: 'amount',
+  repetitionPenalty: 'amount',
+  cacheType: CACHE_TYPES,
+  stop: 'list',
+  seed: SEED,
+  weights: WEIGHT_FORM,
+  logprobs: 'amount',
+  onText: TEXT_WATCHER,
+};
+
 /** Tokens of a draft by default. */
 export const DEFAULT_DRAFT_TOKENS = 4;
 
@@ -58,6 +86,8 @@ export async function generate(
   reference: string,
   options: GenerateOptions = {},
 ): Promise<GenerateResult & AnswerNotes> {
+  requireReference(reference, 'generate');
+  checkOptions('generate', options, { ...GENERATE_KINDS, ...(await engineKinds()) });
   for (const each of [reference, options.checkpoint]) refuseHub('generate', each);
   const request = requestOf(options);
   const side = await openModelWithWeights(reference, options);

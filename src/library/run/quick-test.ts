@@ -13,10 +13,11 @@ import { locateModel } from '../../input/model-input/locate.js';
 import { modelOf } from '../../input/model-input/model-file.js';
 import { loadModelFile } from '../../input/model-input/read-model-file.js';
 import { type AnswerNotes, withNotes } from '../answer.js';
-import { overridesOf } from '../models/describe-model.js';
+import { checkOptions, type OptionKinds, requireReference } from '../arguments.js';
+import { CONFIG_KINDS, overridesOf } from '../models/describe-model.js';
 import { type HubOptions, mounted } from '../models/load-model.js';
 import { silent } from '../warnings.js';
-import { type EngineOptions, engineOf } from './engine-options.js';
+import { type EngineOptions, engineKinds, engineOf, SEED, WEIGHT_FORM } from './engine-options.js';
 import type { WeightOptions } from './evaluate.js';
 
 export interface QuickTestOptions
@@ -45,6 +46,23 @@ export interface QuickTestOptions
   readonly full?: boolean | undefined;
 }
 
+const QUICK_TEST_KINDS: OptionKinds<Omit<QuickTestOptions, keyof EngineOptions>> = {
+  ...CONFIG_KINDS,
+  checkpoint: 'text',
+  stateDict: 'text',
+  offline: 'flag',
+  only: 'list',
+  ids: 'text',
+  batch: 'count',
+  context: 'count',
+  seed: SEED,
+  weights: WEIGHT_FORM,
+  crossCheck: 'flag',
+  repeats: 'count',
+  outputTokens: 'count',
+  full: 'flag',
+};
+
 /**
  * Builds a model with random weights or those of a checkpoint, runs it and checks it.
  * @param reference A preset, a config, a checkpoint, or `hf:ORG/NAME`, of which the config is read and no weights are.
@@ -54,6 +72,8 @@ export async function quickTest(
   reference: string,
   options: QuickTestOptions = {},
 ): Promise<QuickTestResult & AnswerNotes> {
+  requireReference(reference, 'quickTest');
+  checkOptions('quickTest', options, { ...QUICK_TEST_KINDS, ...(await engineKinds()) });
   const flags = { ...options, set: overridesOf(options.set) };
   const { path, references } = await mounted(reference, 'config', options);
   refuseHub('quickTest with a checkpoint', options.checkpoint);

@@ -4,7 +4,8 @@ import { type LoadedFiles, loadAllFiles } from '../../input/model-input/model-so
 import { loadModelFile } from '../../input/model-input/read-model-file.js';
 import type { ValidationResult, ValidFile } from '../../report/command-results.js';
 import { type AnswerNotes, withNotes } from '../answer.js';
-import { type ConfigOptions, overridesOf } from '../models/describe-model.js';
+import { checkOptions, type OptionKinds } from '../arguments.js';
+import { CONFIG_KINDS, type ConfigOptions, overridesOf } from '../models/describe-model.js';
 import { type HubOptions, mounted } from '../models/load-model.js';
 import { validationOf, withTrainingMistakes } from './validate.js';
 
@@ -13,14 +14,22 @@ export interface ValidateFilesOptions extends ConfigOptions, Pick<HubOptions, 'o
   readonly strict?: boolean | undefined;
 }
 
+const VALIDATE_FILES_KINDS: OptionKinds<ValidateFilesOptions> = {
+  ...CONFIG_KINDS,
+  offline: 'flag',
+  strict: 'flag',
+};
+
 /**
  * Checks configs: files, presets or `hf:ORG/NAME`. Mistakes in their settings of training are warnings.
  * @throws UserError with every problem of all of them, in `problems`, when one is not valid.
  */
 export async function validateFiles(
   configs: readonly string[],
-  { set, family, strict = false, offline }: ValidateFilesOptions = {},
+  options: ValidateFilesOptions = {},
 ): Promise<ValidationResult & AnswerNotes> {
+  checkOptions('validateFiles', options, VALIDATE_FILES_KINDS);
+  const { set, family, strict = false, offline } = options;
   const found = [];
   for (const config of configs) found.push(await mounted(config, 'config', { offline }));
   const paths = found.map(({ path }) => path);

@@ -6,12 +6,20 @@ import type { LocatedModelFile } from '../../input/model-input/model-file.js';
 import { countParameters } from '../../model/budget/parameters.js';
 import type { ValidationResult, ValidFile } from '../../report/command-results.js';
 import { type AnswerNotes, withNotes } from '../answer.js';
-import { type DescribeOptions, describeModel, type GivenConfig } from '../models/describe-model.js';
+import { checkOptions, type OptionKinds } from '../arguments.js';
+import {
+  DESCRIBE_KINDS,
+  type DescribeOptions,
+  describeModel,
+  type GivenConfig,
+} from '../models/describe-model.js';
 
 export interface ValidateOptions extends DescribeOptions {
   /** Whether warnings count as errors. */
   readonly strict?: boolean | undefined;
 }
+
+const VALIDATE_KINDS: OptionKinds<ValidateOptions> = { ...DESCRIBE_KINDS, strict: 'flag' };
 
 /**
  * Checks a config: a value, or a text in YAML or JSON. Mistakes in its settings of training are warnings.
@@ -19,8 +27,10 @@ export interface ValidateOptions extends DescribeOptions {
  */
 export async function validateConfig(
   config: GivenConfig,
-  { strict, ...options }: ValidateOptions = {},
+  given: ValidateOptions = {},
 ): Promise<ValidationResult & AnswerNotes> {
+  checkOptions('validate', given, VALIDATE_KINDS);
+  const { strict, ...options } = given;
   const checked = await withTrainingMistakes(await describeModel(config, options), strict);
   return withNotes(validationOf([checked]), checked);
 }

@@ -148,6 +148,10 @@ function inspectFacts(result: InspectResult): Fact[] {
   return present([
     { name: 'file', text: files.length > 1 ? `${file} (${files.length} files)` : file },
     model?.config != null && model.config !== file && { name: 'config', text: model.config },
+    result.like !== undefined && {
+      name: 'config',
+      text: `none; the tensors are those of ${result.like}`,
+    },
     ...(result.gguf ? ggufFacts(result.gguf) : []),
     ...(result.onnx ? onnxFacts(result.onnx) : []),
     ...(result.adapter ? adapterFacts(result.adapter) : []),
@@ -275,8 +279,9 @@ const totalsIn = (groups: readonly TensorGroup[]) => ({
   bytes: sumOf(groups, (group) => groupTotal(group, 'bytes')),
 });
 
-function nextStep({ file, model, srte }: InspectResult): NextLine | undefined {
+function nextStep({ file, model, like, srte }: InspectResult): NextLine | undefined {
   if (model?.config != null) return nextCommand('verify', [file]);
+  if (like !== undefined) return nextCommand('verify', [like, file]);
   return model?.srte && !srte ? nextCommand('inspect', [file], { srte: true }) : undefined;
 }
 

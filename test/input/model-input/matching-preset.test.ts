@@ -79,6 +79,7 @@ describe('a checkpoint without a config', () => {
         ['generate', 'weights.safetensors', '--ids', '1'],
         `write ${like} in its place, and --checkpoint weights.safetensors`,
       ],
+      [['compare-srte', 'weights.safetensors'], `name one with --config ${like}`],
       [[...convert, 'out', '--quantize', 'int8'], `name one with --config ${like}`],
       [[...convert, 'out.gguf'], `name one with --config ${like}`],
       [[...convert, 'out', '--dtype', 'bf16', '--prove'], `name one with --config ${like}`],
@@ -90,6 +91,42 @@ describe('a checkpoint without a config', () => {
     expect(stdout).toContain(`${said}; name one with --config ${like}`);
     const verified = await runHere(['verify', like, 'weights.safetensors'], { cwd });
     expect(verified).toMatchObject({ code: 0 });
+  });
+
+  it('gets a next line with the preset of its tensors from the commands that read the index alone', async () => {
+    const file = await weightsOf('minimind/minimind2-small');
+    const cwd = path.dirname(file);
+    const like = 'minimind/minimind2-small';
+    const inspected = await runHere(['inspect', 'weights.safetensors'], { cwd });
+    expect(inspected.stdout).toContain(`  config  none; the tensors are those of ${like}\n`);
+    expect(inspected.stdout).toContain(`\nNext: minimind verify ${like} weights.safetensors `);
+    const profiled = await runHere(['profile', 'weights.safetensors'], { cwd });
+    const words = ['profile', 'weights.safetensors', '--config', like];
+    expect(profiled.stdout).toContain(`\nNext: minimind ${words.join(' ')} `);
+    const { code, stderr } = await runHere(words, { cwd });
+    expect({ code, errors: stderr.includes('warning') }).toEqual({ code: 0, errors: false });
+    for (const command of ['inspect', 'profile']) {
+      const { stdout } = await runHere([command, 'weights.safetensors', '--json'], { cwd });
+      expect(JSON.parse(stdout)).toMatchObject({ like });
+    }
+  });
+
+  it('is described by that preset, where a flag requires a description', async () => {
+    const file = await weightsOf('minimind/minimind2-small');
+    const { code, stderr } = await runHere(['fit', file, '--gpu', '3060', '--for', 'lora']);
+    expect(code).toBe(2);
+    const advice = '  → name one with --config minimind/minimind2-small, or leave it out\n';
+    expect(stderr.endsWith(advice)).toBe(true);
+    const words = ['--config', 'minimind/minimind2-small', '--gpu', '3060', '--for', 'lora'];
+    expect(await runHere(['fit', file, ...words])).toMatchObject({ code: 0 });
+  });
+
+  it('of another size gets no preset from them', async () => {
+    const file = await weightsOf('minimind/minimind2-small', ['model.intermediate_size=1344']);
+    for (const command of ['inspect', 'profile']) {
+      const { stdout } = await runHere([command, file, '--json']);
+      expect(JSON.parse(stdout)).not.toHaveProperty('like');
+    }
   });
 
   it('is not told to remove a flag that it does not have', async () => {

@@ -2,11 +2,15 @@
 
 import { isDeepStrictEqual } from 'node:util';
 import { UserError, usageError } from '../../../base/errors.js';
-import { setting } from '../../../base/text/setting.js';
+import { commandText, setting } from '../../../base/text/setting.js';
 import { formatInteger } from '../../../base/text/units.js';
 import { counted } from '../../../base/text/words.js';
 import type { Checkpoint } from '../../../checkpoint/checkpoint.js';
-import { containerOfFormat, isTrainingFormat } from '../../../checkpoint/formats.js';
+import {
+  type Container,
+  containerOfFormat,
+  isTrainingFormat,
+} from '../../../checkpoint/formats.js';
 import type { StoredNames } from '../../../checkpoint/names.js';
 import { storedNames } from '../../../checkpoint/names.js';
 import type { SrteLayout } from '../../../model/architecture/srte-layout.js';
@@ -37,9 +41,11 @@ export async function readInput(
       `name the config of the input with ${setting('config')}, or leave ${setting('set')} out`,
     );
   }
-  const srte = await srteOf(request, stored, source);
+  const target = request.target
+    ? await targetConfig(request.target, source, checkpoint, set)
+    : undefined;
+  const srte = await srteOf(request, { stored, place, source, target });
   const job = isUnspecific(request) ? meantChange(request, srte, place) : request;
-  const target = job.target ? await targetConfig(job.target, source, checkpoint, set) : undefined;
   const layout = srte && layoutFor(srte, job, target);
   const names = outputNames(job, stored);
   if (srte && layout) refuseUnchanged(job, srte.layout, layout);
@@ -115,7 +121,7 @@ function meantChange(
   if (changesFiles(job.checkpoint, place)) return { ...job, container: place.container };
   const has = srte ? 'one SRTE for all layers' : 'no SRTE';
   throw usageError(
-    `expected a change, found none; the input has ${has}`,
+    `expected a change, found none${set.length > 0 ? `: ${setting('set')} alone changes no tensor` : ''}; the input has ${has}`,
     srte
       ? `write ${setting('layout', 'per-layer')}, ${setting('rank', '128')}, ${setting('dtype', 'bf16')}, ${setting('tie', 'embed')} or ${setting('container', 'safetensors')}`
       : `write ${setting('dtype', 'bf16')}, ${setting('tie', 'embed')} or ${setting('container', 'safetensors')}`,
@@ -125,18 +131,59 @@ function meantChange(
 /** Undefined without an SRTE or a request for one. */
 async function srteOf(
   job: ConversionJob,
-  stored: StoredNames,
-  source: SourceConfig | undefined,
+  {
+    stored,
+    place,
+    source,
+    target,
+  }: Pick<ConversionInput, 'place' | 'source' | 'target'> & { readonly stored: StoredNames },
 ): Promise<SrteSource | undefined> {
   try {
     return await srteSourceOf(job.checkpoint, stored, source?.model, job.maxPositions);
   } catch (error) {
-    const isAskedFor = [job.layout, job.maxPositions, job.rank, job.maxError, job.target].some(
-      (each) => each !== undefined,
-    );
-    if (isAskedFor || !(error instanceof UserError)) throw error;
-    return undefined;
+    if (!(error instanceof UserError)) throw error;
+    const asked = SRTE_SETTINGS.find((name) => job[name] !== undefined);
+    const isTarget = target !== undefined && srteLayoutOf(target.model) !== undefined;
+    if (asked === undefined && !isTarget) return undefined;
+    throw source && srteLayoutOf(source.model) === undefined
+      ? withoutSrte(job, { place, source, asked: asked ?? 'target' })
+      : error;
   }
+}
+
+/** Settings of the SRTE of the output. */
+const SRTE_SETTINGS = ['layout', 'rank', 'maxError', 'maxPositions'] as const;
+
+/** Smaller types of weights that the files of a container can have. */
+const SMALLER = {
+  safetensors: { quantize: 'int8' },
+  pt: { dtype: 'f16' },
+  gguf: { dtype: 'q8_0' },
+} as const satisfies Record<Container, object>;
+
+/** The error of a setting of the SRTE for a model that has none by its config, with what makes its weights smaller. */
+function withoutSrte(
+  { checkpoint, out, ...job }: ConversionJob,
+  {
+    place,
+    source,
+    asked,
+  }: {
+    readonly place: CheckpointTarget;
+    readonly source: SourceConfig;
+    readonly asked: (typeof SRTE_SETTINGS)[number] | 'target';
+  },
+): UserError {
+  const value = asked === 'target' ? job.target : job[asked];
+  const smaller = commandText(
+    'convertCheckpoint',
+    [checkpoint.path, out],
+    SMALLER[place.container],
+  );
+  return usageError(
+    `${setting(asked, value)} changes an SRTE, and ${checkpoint.path} holds a ${source.family.name} model, which has none`,
+    `only hybrid models have one; to make the weights smaller, write ${smaller}`,
+  );
 }
 
 function layoutFor(

@@ -7,7 +7,18 @@ import { FAMILY_NAMES } from '../../../model/architecture/families.js';
 import { presetsOf } from '../../../model/architecture/presets.js';
 import { publishedDocument, publishedModels } from '../../published/published-file.js';
 import { loadModelFile } from '../read-model-file.js';
-import { descriptionOf } from './checkpoint-config.js';
+import { descriptionOf, findConfig } from './checkpoint-config.js';
+
+/** `presetLike` of a checkpoint without a config; undefined with one, whether it can be read or not. */
+export async function presetInstead(checkpoint: Checkpoint): Promise<string | undefined> {
+  try {
+    if (await findConfig(checkpoint, undefined)) return undefined;
+  } catch (error) {
+    if (error instanceof UserError) return undefined;
+    throw error;
+  }
+  return presetLike(checkpoint);
+}
 
 /** Most models that are built and compared. */
 const MOST_TRIED = 24;

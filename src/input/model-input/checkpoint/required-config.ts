@@ -38,6 +38,7 @@ export async function withoutConfig(
       `${checkpoint.path} has no config, and there is none next to it${found}`,
       advise(checkpoint, like),
     ),
+    like,
   );
 }
 
