@@ -239,9 +239,12 @@ export function fileText(head, { sources, kinds, keys, series, elsewhere }) {
   lines.push('', `kinds: ${flow(kinds)}`, `keys: ${flow(keys)}`);
   lines.push('', 'series:');
   for (const { sizes, ...rest } of series) {
-    const parts = Object.entries(lettered(keys, rest)).map(([key, value]) => `${key}: ${flow(value)}`);
+    const parts = Object.entries(lettered(keys, rest)).map(
+      ([key, value]) => `${key}: ${flow(value)}`,
+    );
     lines.push(`- ${parts.join('\n  ')}`, '  sizes:');
-    for (const [size, row] of Object.entries(sizes)) lines.push(`   ${size}: ${flow(lettered(keys, row ?? {}))}`);
+    for (const [size, row] of Object.entries(sizes))
+      lines.push(`   ${size}: ${flow(lettered(keys, row ?? {}))}`);
   }
   if (elsewhere) {
     lines.push('', 'elsewhere:');
