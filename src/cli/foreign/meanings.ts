@@ -7,11 +7,7 @@ import { shellWord } from '../../base/text/shell-words.js';
 import { ownValue } from '../../base/values.js';
 import { misspelled } from '../../config/nearest.js';
 import { modelsIn, presetsNamed } from '../../input/model-input/locate.js';
-import {
-  hubRepository,
-  modelChoice,
-  modelsWithWords,
-} from '../../input/published/published-models.js';
+import { hubRepository, modelChoice } from '../../input/published/published-models.js';
 import { downloadAdvice } from './downloads.js';
 import { OFF, VALUES } from './flags/values.js';
 import {
@@ -27,6 +23,7 @@ import { recipeWords } from './launchers.js';
 import { LATE_COMMANDS, PROGRAM_FLAGS, PROGRAMS, programInFile } from './programs.js';
 import { foldedName } from './spellings.js';
 
+export { modelWithWords } from '../../input/published/published-models.js';
 export {
   linesWithOther,
   missingModel,
@@ -194,12 +191,6 @@ export const isPreset = (name: string): boolean => presetsNamed(name).length ===
 export function hubReference(name: string): string | undefined {
   const repository = hubRepository(name);
   return repository && `hf:${repository}`;
-}
-
-/** The only published model with some words in its name. */
-export function modelWithWords(name: string): string | undefined {
-  const [model, ...others] = modelsWithWords(name);
-  return others.length === 0 ? model : undefined;
 }
 
 /** Advice for words that several published models have in their names. */

@@ -174,6 +174,20 @@ export function modelsWithWords(text: string): readonly string[] {
     .map(({ name }) => name);
 }
 
+/**
+ * The one published model with all words and numbers of a text, or the one of them without further words: `qwen 8b` is
+ * qwen3-8b and not qwen3-vl-8b. Undefined where several are meant.
+ */
+export function modelWithWords(text: string): string | undefined {
+  const models = modelsWithWords(text);
+  const wanted = partsOfName(text);
+  const plain = models.filter((name) =>
+    partsOfName(name).every((part) => wanted.includes(part) || /^[\d.]/.test(part)),
+  );
+  const [model, ...more] = plain.length > 0 ? plain : models;
+  return more.length === 0 ? model : undefined;
+}
+
 /** Most models in an advice. */
 const MOST_MODELS = 8;
 
