@@ -178,7 +178,7 @@ describe('an answer in a file', () => {
 describe('a sweep in one process', () => {
   it.each([
     ['compare', ['hybrid/tiny', '--set', 'model.num_layers=1,2,3,4,5,6,7,8,9,10'], 10],
-    ['plan', ['--max-params', '3M', '--vocab', '512'], 10],
+    ['plan', ['--max-params', '30M', '--vocab', '512'], 10],
   ] as const)('lets timers and Ctrl-C run: %s', async (command, words, units) => {
     let turns = 0;
     let isRunning = true;
