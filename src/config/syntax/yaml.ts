@@ -123,8 +123,9 @@ const OF_A_NODE = new Set([',', ':', ']', '}']);
 const ADDED = new Set(['\u0002', '\u0018', '\u001f']);
 
 /**
- * Lexemes of `text` in order, and the lengths of blank lines, which outside of scalars mean nothing. They are counted before the library makes a tree of them, which takes three times
- * as long and for a million nodes or errors a gigabyte.
+ * Lexemes of `text` in order; a number stands for as many blank lines, which outside of scalars mean nothing. All are
+ * counted before the library makes a tree of them, which takes three times as long, and for a million nodes or errors a
+ * gigabyte.
  *
  * @throws Unreadable when the document has too many values
  */
