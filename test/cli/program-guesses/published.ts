@@ -13,6 +13,14 @@ const says = (...texts: string[]): Saying => ({ says: texts });
 
 const OF_TOOLS: readonly Guess[] = [
   [
+    'python -m sglang.launch_server --model-path Qwen/Qwen3-235B-A22B --tp 8 --ep-size 4',
+    is('fit Qwen/Qwen3-235B-A22B --tensor-parallel 8 --expert-parallel all …'),
+  ],
+  [
+    'python -m sglang.launch_server --model-path Qwen/Qwen3-235B-A22B --tp 8 --ep-size 1',
+    is('fit Qwen/Qwen3-235B-A22B --tensor-parallel 8 …'),
+  ],
+  [
     'vllm serve openai/gpt-oss-120b --dtype auto --port 8000 --host 0.0.0.0 --config settings.yaml',
     says('fit openai/gpt-oss-120b', 'settings.yaml'),
   ],

@@ -10,6 +10,7 @@ import type { TypedLine } from '../typed-line.js';
 export function refuseOtherPurpose(typed: TypedLine): void {
   refuseTypeOfTraining(typed);
   refuseServing(typed);
+  refuseExpertGroups(typed);
   refuseMissingFiles(typed);
   refuseFolder(typed);
   refuseLoneEpochs(typed);
@@ -85,6 +86,30 @@ function refuseServing(typed: TypedLine): void {
   const written = typed.words.slice(at, at + length).join(' ');
   throw typed.mistake(`--${flag.name} is a setting of serving, and --for ${purpose} excludes it`, [
     { ...typed.corrected(at, [], length), leftOut: [`${written} is a setting of serving`] },
+  ]);
+}
+
+/**
+ * Refuses experts that a server divides among some of the GPUs that share a layer, and the rest by their tensors:
+ * sgl-project/sglang docs, "Server Arguments", `--ep-size`. Here they are divided among all GPUs, or all by tensors.
+ */
+function refuseExpertGroups(typed: TypedLine): void {
+  const at = typed.given.get('expert-parallel');
+  const purpose = valueGiven(typed, 'for') ?? 'serving';
+  if (!typed.isOfTool || at === undefined || purpose !== 'serving') return;
+  const [experts, shared, copies] = ['expert-parallel', 'tensor-parallel', 'dp-attention'].map(
+    (name) => Number(valueGiven(typed, name) ?? 1),
+  );
+  const gpus = (shared ?? 1) * (copies ?? 1);
+  if (experts === undefined || !(experts < gpus)) return;
+  const length = typed.lengthOf(typed.command.flags['expert-parallel'] as DeclaredFlag, at);
+  const isByTensors = experts === 1;
+  const words = isByTensors ? [] : ['--expert-parallel', 'all'];
+  const note = isByTensors
+    ? '--expert-parallel 1 is the default'
+    : `experts are divided among all ${gpus} GPUs, not among ${experts}`;
+  throw typed.mistake(`--expert-parallel: expected the ${gpus} GPUs of a layer, found ${experts}`, [
+    { ...typed.corrected(at, words, length), leftOut: [note] },
   ]);
 }
 
