@@ -111,6 +111,8 @@ const WORD_MARK = 'w';
 export function parseJson(text: string): PickleValue | undefined {
   let depth = 0;
   try {
+    // Bounded by the length that a file's metadata can have, as below.
+    if (!INEXACT.test(text)) return plainValue(JSON.parse(text));
     const marked = text.replace(TOKEN, (token) => {
       if (token === ']' || token === '}') depth--;
       else if (depth > MOST_DEPTH) throw new RangeError('too deep');
@@ -136,6 +138,24 @@ export function parseJson(text: string): PickleValue | undefined {
     if (error instanceof SyntaxError || error instanceof RangeError) return undefined;
     throw error;
   }
+}
+
+/** Numbers that `JSON.parse` does not tell apart from integers, cannot hold, or does not read. */
+const INEXACT = /\d[.eE]|\d{16}|NaN|Infinity/;
+
+/** @param value A value of a JSON text whose numbers are integers below 10^15. */
+function plainValue(value: unknown, depth = 0): PickleValue {
+  if (depth > MOST_DEPTH) throw new RangeError('too deep');
+  if (typeof value === 'number') return value + 0;
+  if (typeof value !== 'object' || value === null) return value as string | boolean | null;
+  if (Array.isArray(value)) {
+    return { kind: 'list', items: value.map((item) => plainValue(item, depth + 1)) };
+  }
+  const entries = new Map<PickleValue, PickleValue>();
+  for (const key in value) {
+    entries.set(key, plainValue((value as Readonly<Record<string, unknown>>)[key], depth + 1));
+  }
+  return { kind: 'dict', type: 'dict', entries };
 }
 
 /** @param marked A marked string, or a list or object of such. */
