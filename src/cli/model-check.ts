@@ -2,6 +2,10 @@
 import fs from 'node:fs';
 import path from 'node:path';
 import { downloadLine } from '../base/text/hub-names.js';
+import type {
+  CheckpointFlags,
+  LoadedModel,
+} from '../input/model-input/checkpoint/checkpoint-model.js';
 import {
   checkpointsIn,
   locateModel,
@@ -9,6 +13,7 @@ import {
   presetInstead,
 } from '../input/model-input/locate.js';
 import { openModelSource } from '../input/model-input/model-source.js';
+import { asWhole } from '../input/model-input/whole-model.js';
 import { publishedModel } from '../input/published/published-file.js';
 import { hubRepository } from '../input/published/published-models.js';
 import { LineMistake } from './line/line-mistake.js';
@@ -50,25 +55,18 @@ export async function checkSettings(
   }
 }
 
-/** @throws UserError for more tokens than the model of a line has positions. */
-export async function checkContext(
-  context: number | undefined,
-  set: readonly string[] | undefined,
+/** The model of a line; undefined for one of the hub, and for one that cannot be read: the command says why. */
+export async function modelOfLine(
   args: Arguments,
-): Promise<void> {
+  { set, ...flags }: CheckpointFlags & { readonly set?: readonly string[] | undefined },
+): Promise<LoadedModel | undefined> {
   const model = modelOf(args);
-  if (context === undefined || model === undefined) return;
-  let positions: number;
+  if (model === undefined) return undefined;
   try {
-    const { asWhole } = await import('../input/model-input/whole-model.js');
-    const loaded = asWhole(await (await openModelSource(model, {})).model(set ?? []));
-    positions = loaded.model.positions;
+    return asWhole(await (await openModelSource(model, flags)).model(set));
   } catch {
-    // The command says what is wrong with its model.
-    return;
+    return undefined;
   }
-  const { requirePositions } = await import('../model/budget/profile-model.js');
-  requirePositions(context, positions);
 }
 
 /** @throws LineMistake for a config without weights, which the command of the line needs. */

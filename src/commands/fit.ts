@@ -103,16 +103,11 @@ export default class Fit extends TrainingCommand {
     refuseIdle(flags);
   }
 
-  protected override async checkModel(flags: FlagsOf<typeof Fit>, { file }: { file?: string }) {
-    if (file === undefined || file === '-' || file.startsWith('hf:')) return;
+  protected override async checkModel(flags: FlagsOf<typeof Fit>, args: { file?: string }) {
     if (flags['list-gpus'] || flags.accuracy) return;
-    let loaded: LoadedModel;
-    try {
-      loaded = asWhole(await (await openModelSource(file, sourceOf(flags))).model(flags.set));
-    } catch {
-      // The command says what is wrong with its model.
-      return;
-    }
+    const { modelOfLine } = await import('../cli/model-check.js');
+    const loaded = await modelOfLine(args, sourceOf(flags));
+    if (loaded === undefined) return;
     try {
       requireTokens(loaded, fitOptions(flags));
     } catch (error) {

@@ -37,6 +37,7 @@ import { readGradients } from '../input/model-input/read-gradients.js';
 import { asWhole } from '../input/model-input/whole-model.js';
 import type { LanguageModel } from '../model/architecture/layer.js';
 import { hintsOf } from '../model/architecture/training-hints.js';
+import { requirePositions } from '../model/budget/profile-model.js';
 import { configText } from '../report/profile/setting-notes.js';
 import { trainPlanReport } from '../report/train-plan-report.js';
 
@@ -76,11 +77,14 @@ export default class TrainPlanCommand extends TrainingCommand {
   }
 
   protected override async checkModel(
-    { context, set }: TrainPlanFlags & { readonly set?: readonly string[] },
+    flags: FlagsOf<typeof TrainPlanCommand>,
     args: { readonly file?: string },
   ) {
-    const { checkContext } = await import('../cli/model-check.js');
-    await checkContext(context, set, args);
+    const { context } = flags;
+    if (context === undefined) return;
+    const { modelOfLine } = await import('../cli/model-check.js');
+    const loaded = await modelOfLine(args, sourceOf(flags));
+    if (loaded !== undefined) requirePositions(context, loaded.model.positions);
   }
 
   async run() {

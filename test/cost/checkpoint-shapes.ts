@@ -453,6 +453,7 @@ const projectors: readonly (readonly [name: string, make: Shape['make']])[] = [
       ['a long number', (size) => '1'.repeat(size)],
       ['a text', (size) => quoted('x'.repeat(size))],
       ['escapes', (size) => quoted('\n'.repeat(size / 2))],
+      ['nested lists', (size) => '['.repeat(size / 2) + ']'.repeat(size / 2)],
     ] as readonly [string, (size: number) => string][]
   ).map(([name, text]): (typeof projectors)[number] => [
     `a projector's metadata: ${name}`,

@@ -183,7 +183,7 @@ function specialLines(reading: Reading): MeantLine[] | undefined {
   // A checkpoint is a file; the name of a model is an argument.
   const isName = own !== undefined && (!/[/\\]|\.(?!\d)\w+$/.test(own) || isHubName(own));
   if (name === 'checkpoint' && isNoFile && (isName || typed.isOfTool)) return [];
-  if (meaning.isPerSequence) return typed.meanings.inTokens(typed, name, own, given.at, length);
+  if (meaning.isPerSequence) return typed.meanings.inTokens(typed, meaning, own, given.at, length);
   if (meaning.isOfStep) return typed.meanings.perStep(typed, meaning, own, given.at, length);
   if (name.startsWith('<')) return asArgument(typed, name.slice(1, -1), own, given.at, length);
   return undefined;

@@ -38,6 +38,15 @@ type ValueLines<Value> = (
   length: number,
 ) => MeantLine[];
 
+/** The same for a number of sequences or tokens, which a meaning converts. */
+type CountLines = (
+  typed: TypedLine,
+  meaning: FlagMeaning,
+  own: string | undefined,
+  at: number,
+  length: number,
+) => MeantLine[];
+
 /** Meanings of flags that are more than one flag here. */
 interface SpecialLines {
   readonly draftLines: (
@@ -54,24 +63,12 @@ interface SpecialLines {
     length: number,
   ) => MeantLine | undefined;
   readonly hubModelLines: ValueLines<string | undefined>;
-  readonly inTokens: (
-    typed: TypedLine,
-    name: string,
-    own: string | undefined,
-    at: number,
-    length: number,
-  ) => MeantLine[];
+  readonly inTokens: CountLines;
   readonly isOnlyModel: (typed: TypedLine, at: number) => boolean;
   readonly lastPart: (typed: TypedLine, given: GivenFlag) => FlagMeaning[];
   readonly linesOfPairs: ValueLines<string | undefined>;
   readonly linesOfPrompt: (typed: TypedLine, given: GivenFlag) => MeantLine[];
-  readonly perStep: (
-    typed: TypedLine,
-    meaning: FlagMeaning,
-    own: string | undefined,
-    at: number,
-    length: number,
-  ) => MeantLine[];
+  readonly perStep: CountLines;
 }
 
 /** The words of other tools, which are loaded for a line that needs them. */

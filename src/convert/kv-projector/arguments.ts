@@ -2,6 +2,7 @@
 
 import type { Problem } from '../../base/errors.js';
 import { UserError } from '../../base/errors.js';
+import { parseJson as parsedJson } from '../../base/text/json.js';
 import type { Checkpoint } from '../../checkpoint/checkpoint.js';
 import { quoted, tensorPlace } from '../../checkpoint/checkpoint-rules.js';
 import type { Dict, List, PickleValue, Tuple } from '../../checkpoint/torch/pickle/values.js';
@@ -97,81 +98,57 @@ const ODD_FLOATS: Readonly<Record<string, number>> = {
 
 /** A string, a word or number, or a bracket. */
 const TOKEN = /"[^"\\]*(?:\\.[^"\\]*)*"?|[^\s,:[\]{}"]+|[[\]{}]/gs;
-/** A word whose characters JSON does not escape. */
-const PLAIN_WORD = /^[\w.+-]+$/;
 const NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?$/;
 
-/** Marks of strings and of words in the text for `JSON.parse`, which would not distinguish 1 from 1.0. */
+/** Marks of strings and of words in a text, for a parser that would not distinguish 1 from 1.0. */
 const STRING_MARK = 's';
 const WORD_MARK = 'w';
+
+/** Numbers that a parser does not tell apart from integers, cannot hold, or does not read: 1.0, 2^64, NaN. */
+const INEXACT = /\d[.eE]|\d{16}|NaN|Infinity/;
 
 /**
  * Parses a JSON text; undefined when it is invalid or nested too deeply. Integers beyond 2^53 − 1 become bigints.
  */
 export function parseJson(text: string): PickleValue | undefined {
-  let depth = 0;
+  const isMarked = INEXACT.test(text);
   try {
-    // Bounded by the length that a file's metadata can have, as below.
-    if (!INEXACT.test(text)) return plainValue(JSON.parse(text));
-    const marked = text.replace(TOKEN, (token) => {
-      if (token === ']' || token === '}') depth--;
-      else if (depth > MOST_DEPTH) throw new RangeError('too deep');
-      switch (token.charCodeAt(0)) {
-        case 0x22:
-          return `"${STRING_MARK}${token.slice(1)}`;
-        case 0x5b:
-        case 0x7b:
-          depth++;
-          return token;
-        case 0x5d:
-        case 0x7d:
-          return token;
-        default:
-          return PLAIN_WORD.test(token)
-            ? `"${WORD_MARK}${token}"`
-            : JSON.stringify(WORD_MARK + token);
-      }
-    });
-    // Bounded by `MOST_DEPTH`, and by the length that a file's metadata can have.
-    return unmarked(JSON.parse(marked));
+    return pickleValue(parsedJson(isMarked ? marked(text) : text), isMarked);
   } catch (error) {
-    if (error instanceof SyntaxError || error instanceof RangeError) return undefined;
+    if (error instanceof SyntaxError) return undefined;
     throw error;
   }
 }
 
-/** Numbers that `JSON.parse` does not tell apart from integers, cannot hold, or does not read. */
-const INEXACT = /\d[.eE]|\d{16}|NaN|Infinity/;
+/** A text with a mark in each string, and each word as a string with another one. */
+const marked = (text: string): string =>
+  text.replace(TOKEN, (token) => {
+    if (token.startsWith('"')) return `"${STRING_MARK}${token.slice(1)}`;
+    return /^[[\]{}]/.test(token) ? token : JSON.stringify(WORD_MARK + token);
+  });
 
-/** @param value A value of a JSON text whose numbers are integers below 10^15. */
-function plainValue(value: unknown, depth = 0): PickleValue {
-  if (depth > MOST_DEPTH) throw new RangeError('too deep');
-  if (typeof value === 'number') return value + 0;
-  if (typeof value !== 'object' || value === null) return value as string | boolean | null;
-  if (Array.isArray(value)) {
-    return { kind: 'list', items: value.map((item) => plainValue(item, depth + 1)) };
+/** @param isMarked Whether strings and keys have marks, and all words are strings. */
+function pickleValue(parsed: unknown, isMarked: boolean, depth = 0): PickleValue {
+  if (depth > MOST_DEPTH) throw new SyntaxError('too deep');
+  if (typeof parsed === 'string') return isMarked ? unmarked(parsed) : parsed;
+  // Python has no negative zero among its integers.
+  if (typeof parsed === 'number') return parsed + 0;
+  if (typeof parsed !== 'object' || parsed === null) return parsed as boolean | null;
+  if (Array.isArray(parsed)) {
+    return { kind: 'list', items: parsed.map((item) => pickleValue(item, isMarked, depth + 1)) };
   }
-  const entries = new Map<PickleValue, PickleValue>();
-  for (const key in value) {
-    entries.set(key, plainValue((value as Readonly<Record<string, unknown>>)[key], depth + 1));
-  }
-  return { kind: 'dict', type: 'dict', entries };
-}
-
-/** @param marked A marked string, or a list or object of such. */
-function unmarked(marked: unknown): PickleValue {
-  if (typeof marked === 'string') {
-    return marked.startsWith(WORD_MARK) ? scalarOf(marked.slice(1)) : marked.slice(1);
-  }
-  if (Array.isArray(marked)) return { kind: 'list', items: marked.map(unmarked) };
   const entries = new Map<PickleValue, PickleValue>();
   // A parsed object has no inherited keys, and a list of all pairs would double the memory.
-  for (const key in marked as object) {
-    if (!key.startsWith(STRING_MARK)) throw new SyntaxError('no string');
-    entries.set(key.slice(1), unmarked((marked as Readonly<Record<string, unknown>>)[key]));
+  for (const key in parsed) {
+    if (isMarked && !key.startsWith(STRING_MARK)) throw new SyntaxError('no string');
+    const value = (parsed as Readonly<Record<string, unknown>>)[key];
+    entries.set(isMarked ? key.slice(1) : key, pickleValue(value, isMarked, depth + 1));
   }
   return { kind: 'dict', type: 'dict', entries };
 }
+
+const unmarked = (text: string): PickleValue =>
+  text.startsWith(WORD_MARK) ? scalarOf(text.slice(1)) : text.slice(1);
 
 function scalarOf(word: string): PickleValue {
   if (word === 'null') return null;

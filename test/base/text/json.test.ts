@@ -80,7 +80,6 @@ const UNBOUNDED = {
   'config/syntax/json-edits.ts': 'one string',
   'input/published/published-file.ts': 'a file of the package',
   'input/hub/data-reader.ts': 'an answer of its own thread',
-  'convert/kv-projector/arguments.ts': 'has bounds of its own',
   'report/diff-report.ts': 'values of a config that was read within bounds',
   'engine/adapters/adapters.ts': 'an answer of its own process',
   'engine/adapters/system-adapters.ts': 'an answer of a program of the system',

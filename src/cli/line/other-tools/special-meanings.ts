@@ -72,7 +72,7 @@ export function linesOfPairs(
 /** The line with a number of sequences in tokens, for a line with the tokens of a sequence. */
 export function inTokens(
   typed: TypedLine,
-  name: string,
+  { name }: FlagMeaning,
   own: string | undefined,
   at: number,
   length: number,
