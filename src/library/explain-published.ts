@@ -33,7 +33,7 @@ export function explainPublished(
   return explanationOf(model, number, options);
 }
 
-/** `explainPublished` for values that were checked, with others beside the options. */
+/** `explainPublished` for options that are already checked, and may have further fields. */
 export function explanationOf(
   model: Model,
   number: PublishedNumber,

@@ -11,7 +11,7 @@ const isWrittenAsFile = (word: string): boolean =>
 export const missingText = (word: string): string =>
   `there is no ${isWrittenAsFile(word) ? 'file' : 'model'} ${quote(word)}`;
 
-/** Message for the first word that is written as a file, where there is no such file; undefined if there are all. */
+/** Message for the first word that is written as a file, and is not there; undefined if all are there. */
 export function missingFile(words: readonly string[]): string | undefined {
   const missing = words.find((word) => isWrittenAsFile(word) && !fs.existsSync(word));
   return missing === undefined ? undefined : missingText(missing);

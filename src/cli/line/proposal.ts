@@ -262,8 +262,8 @@ export async function withWholeLine(
 }
 
 /**
- * The line with the built-in sizes of a model and the type that the name of its repository ends with, beside a line that
- * reads the repository: `Qwen/Qwen3-8B-AWQ`. Undefined where there is none.
+ * A line that needs no network, beside a line that reads a repository: the built-in sizes of its model, with the type at
+ * the end of its name (`Qwen/Qwen3-8B-AWQ`). Undefined where there is none.
  */
 async function lineWithoutHub(
   line: MeantLine,

@@ -35,7 +35,7 @@ function refuseMissingFiles(typed: TypedLine): void {
 /** Endings of an answer's file. */
 const ANSWER = /\.(?:json|csv|md|markdown|html|svg|txt|ya?ml|sh)$|^-$/i;
 
-/** Refuses the folder of a training or a server, which is no file for the answer. */
+/** Refuses the output folder of a training or a server: the answer is written to a file. */
 function refuseFolder(typed: TypedLine): void {
   const [at, folder] = [typed.given.get('output'), valueGiven(typed, 'output')];
   const isAnswer = !typed.isOfTool || !/^(?:fit|train-plan)$/.test(typed.command.id);
