@@ -1,12 +1,17 @@
 /** Runs before each test file. */
+import fc from 'fast-check';
 import { afterAll, afterEach, beforeEach } from 'vitest';
 import { spellAsFlags } from '../src/cli/flag-spelling.js';
 import { endFile, endTest } from './cleanup.js';
 import './equal-numbers.js';
+import { isWhole } from './sampled.js';
 import { shortenFailure } from './short-failures.js';
 
 // A process of shared files has the program twice, built and as sources, each with cleanup at the exit.
 process.setMaxListeners(20);
+
+// The same change passes or fails again; `npm run test:sweeps` looks for other values.
+if (!isWhole) fc.configureGlobal({ ...fc.readConfigureGlobal(), seed: 1 });
 
 // As the command line does: most tests read the texts of its answers.
 spellAsFlags();

@@ -60,6 +60,19 @@ export const ownValue = <Value>(
   key: string,
 ): Value | undefined => (Object.hasOwn(table, key) ? table[key] : undefined);
 
+/**
+ * A value out of a file as text: a scalar as JavaScript writes it, a list as its items with commas, `{…}` for an object.
+ * `String` asks an object for its `toString`, which a file can replace: it throws for `{"toString": 1}`.
+ */
+export const asText = (value: unknown): string => {
+  if (Array.isArray(value)) return value.map(asText).join(',');
+  return typeof value === 'object' && value !== null ? '{…}' : String(value);
+};
+
+/** A value out of a file as a number: of a scalar as JavaScript reads it; NaN for a list or an object, which `Number` asks for text. */
+export const asNumber = (value: unknown): number =>
+  typeof value === 'object' && value !== null ? Number.NaN : Number(value);
+
 /** Whether two values of plain data are equal: the same scalars in the same lists, and under the same keys in any order. */
 export function isEqualData(a: unknown, b: unknown): boolean {
   if (Object.is(a, b)) return true;

@@ -6,7 +6,7 @@ import type {
   PropertyPath,
   Severity,
 } from '../base/errors.js';
-import { groupBy, isRecord } from '../base/values.js';
+import { asText, groupBy, isRecord } from '../base/values.js';
 import type { ConfigDocument } from './document.js';
 import type { LocatedFinding, Problems } from './document-problems.js';
 import { toProblems } from './document-problems.js';
@@ -104,7 +104,7 @@ class Check<T> {
     for (const { path: dotted, value, message, suggestion } of confusions) {
       const path = namedPath(dotted);
       if (!this.#document.has(path) || this.#isExplained(path)) continue;
-      if (value !== undefined && String(valueAt(this.#document.value, path)) !== value) continue;
+      if (value !== undefined && asText(valueAt(this.#document.value, path)) !== value) continue;
       const unknown = this.#unknownKeys.get(pathKey(path));
       const severity = unknown ? this.#severityOf(unknown) : 'error';
       const finding = suggestion === undefined ? { message } : { message, suggestion };

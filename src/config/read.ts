@@ -4,6 +4,7 @@ import { type ErrorCode, UserError } from '../base/errors.js';
 import { missingReason, systemAdvice } from '../base/files/file-system.js';
 import { noteStandardInput } from '../base/files/input-registry.js';
 import { readFileAtMost, readStreamAtMost } from '../base/files/read-file.js';
+import { asText } from '../base/values.js';
 import { type ConfigDocument, parseDocument } from './document.js';
 import { nearest } from './nearest.js';
 import { escapeText, quote } from './quote.js';
@@ -50,7 +51,7 @@ async function explain(cause: unknown, file: string, advice?: string): Promise<u
   if (cause instanceof UserError || !(cause instanceof Error && 'code' in cause)) return cause;
   const failure = (code: ErrorCode, what: string, suggestion: string | undefined) =>
     new UserError(code, what, { cause, suggestion });
-  const systemCode = String(cause.code);
+  const systemCode = asText(cause.code);
   const name = quote(file, 200);
   switch (systemCode) {
     case 'ENOENT':

@@ -4,6 +4,7 @@ import { UserError, usageError } from '../base/errors.js';
 import { parseJson } from '../base/text/json.js';
 import { setting } from '../base/text/setting.js';
 import { formatInteger } from '../base/text/units.js';
+import { asNumber } from '../base/values.js';
 import type { LanguageModel } from '../model/architecture/layer.js';
 import type { TokenIds } from './engine.js';
 import { randomIntegers } from './weights/weights.js';
@@ -140,7 +141,7 @@ export function firstInvalidId(
   vocabulary: number,
 ): { readonly at: number; readonly found: string } | undefined {
   const at = ids.findIndex(
-    (id) => !(Number.isInteger(id) && Number(id) >= 0 && Number(id) < vocabulary),
+    (id) => !(Number.isInteger(id) && asNumber(id) >= 0 && asNumber(id) < vocabulary),
   );
   return at < 0 ? undefined : { at, found: String(JSON.stringify(ids[at])).slice(0, 60) };
 }

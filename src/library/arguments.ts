@@ -1,6 +1,6 @@
 /** Checks of what a program gives to the library: JavaScript has no types that refuse it. */
 import { usageError } from '../base/errors.js';
-import { isRecord } from '../base/values.js';
+import { asNumber, asText, isRecord } from '../base/values.js';
 import { nearest } from '../config/nearest.js';
 import { quote } from '../config/quote.js';
 import type { Model } from './answer.js';
@@ -74,7 +74,7 @@ export function checkOptions<Options extends object>(
     }
     const expected = expectedText(kind, value);
     if (expected === undefined) continue;
-    const near = isList(kind) ? nearest(String(value), kind.map(String)) : undefined;
+    const near = isList(kind) ? nearest(asText(value), kind.map(String)) : undefined;
     throw usageError(
       `${call}: ${name}: expected ${expected}, found ${foundText(value)}`,
       near === undefined ? `write ${call} with another value` : `did you mean ${quote(near)}?`,
@@ -90,8 +90,8 @@ const beginningWith = (word: string, names: Iterable<string>): string | undefine
 function expectedText(kind: OptionKind, value: unknown): string | undefined {
   const isNumber = typeof value === 'bigint' || Number.isFinite(value);
   const is = {
-    count: isNumber && Number(value) >= 1 && Number.isInteger(Number(value)),
-    amount: isNumber && Number(value) >= 0,
+    count: isNumber && asNumber(value) >= 1 && Number.isInteger(asNumber(value)),
+    amount: isNumber && asNumber(value) >= 0,
     text: typeof value === 'string',
     flag: typeof value === 'boolean',
     list: Array.isArray(value),
@@ -117,5 +117,5 @@ function foundText(value: unknown): string {
   if (typeof value === 'string') return `the text ${quote(value)}`;
   if (Array.isArray(value)) return 'a list';
   if (value instanceof Promise) return 'a promise';
-  return typeof value === 'object' && value !== null ? 'another object' : String(value);
+  return typeof value === 'object' && value !== null ? 'another object' : asText(value);
 }

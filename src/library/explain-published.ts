@@ -1,4 +1,5 @@
 import { usageError } from '../base/errors.js';
+import { asText } from '../base/values.js';
 import { quote } from '../config/quote.js';
 import { explainFigure } from '../model/budget/published/explain-figure.js';
 import type { PublishedReport } from '../model/budget/published/explanations.js';
@@ -26,7 +27,7 @@ export function explainPublished(
   const number = typeof published === 'string' ? parsePublishedNumber(published) : published;
   if (number === undefined) {
     throw usageError(
-      `expected a count, a size, FLOPs, a ratio or a percentage, found ${quote(String(published))}`,
+      `expected a count, a size, FLOPs, a ratio or a percentage, found ${quote(asText(published))}`,
       'write it as in 13.8B, ~25M, 536MB, 30.7GFLOP, 57x, 96.9% or 50-70%',
     );
   }

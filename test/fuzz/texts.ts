@@ -31,6 +31,7 @@ function otherValue(value: Json, dice: Dice): Json {
     {},
     [value],
     { x: value },
+    { toString: value },
   ]);
 }
 

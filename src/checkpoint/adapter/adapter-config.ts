@@ -1,5 +1,7 @@
 /** Settings of a LoRA adapter: adapter_config.json of PEFT (peft/tuners/lora/config.py). */
+
 import { isUtf8 } from 'node:buffer';
+import { asText } from '../../base/values.js';
 import { ByteFile } from '../byte-file.js';
 import type { CheckpointRule } from '../checkpoint-rules.js';
 import { quoted, refusal } from '../checkpoint-rules.js';
@@ -133,7 +135,7 @@ class ConfigReader {
       layers: this.#layers(),
       layerLists: [this.#namesOrPattern('layers_pattern') ?? []].flat().filter(Boolean),
       replaced: this.#names('modules_to_save'),
-      bias: String(this.#values.get('bias') ?? 'none'),
+      bias: asText(this.#values.get('bias') ?? 'none'),
       isFanInFanOut: this.#flag('fan_in_fan_out'),
       base: typeof base === 'string' && base !== '' ? base : null,
       unread: this.#unread(),
@@ -208,7 +210,7 @@ class ConfigReader {
     const start = this.#values.get('init_lora_weights') ?? true;
     return PLAIN_BEGINNINGS.has(start)
       ? unread
-      : [...unread, `init_lora_weights ${quoted(String(start))}`];
+      : [...unread, `init_lora_weights ${quoted(asText(start))}`];
   }
 }
 

@@ -2,6 +2,7 @@
 
 import path from 'node:path';
 import type { ProblemText } from '../../base/errors.js';
+import { asText } from '../../base/values.js';
 import type { GraphicsAdapter, SystemCalls, SystemCards } from './graphics-adapter.js';
 import { byLikelySpeed, card, cleanName, pciVendor, vendorIn } from './graphics-adapter.js';
 
@@ -288,17 +289,17 @@ function displaysIn(answer: string): Display[] {
  */
 const hasMetal = (display: Display) =>
   !Object.entries(display).some(
-    ([key, value]) => /_(metal|mtl)/.test(key) && /not_?supported/.test(String(value)),
+    ([key, value]) => /_(metal|mtl)/.test(key) && /not_?supported/.test(asText(value)),
   );
 
 function macCard(display: Display, { memoryBytes }: SystemCalls): GraphicsAdapter[] {
   const name = cleanName(display.sppci_model);
-  const vendorText = String(display.spdisplays_vendor);
+  const vendorText = asText(display.spdisplays_vendor);
   const [, id = ''] = /\(0x([\da-f]{4})\)/i.exec(vendorText) ?? [];
   const vendor = pciVendor(id) ?? vendorIn(vendorText);
   if (name === null || vendor === null || !hasMetal(display)) return [];
   // Apple's cards share the memory of the machine.
-  const memory = vendor === 'Apple' ? memoryBytes : memoryIn(String(display.spdisplays_vram));
+  const memory = vendor === 'Apple' ? memoryBytes : memoryIn(asText(display.spdisplays_vram));
   return [card({ name, vendor, memoryBytes: memory, source: 'system_profiler' })];
 }
 
@@ -372,7 +373,7 @@ function windowsCard(
 ): GraphicsAdapter[] {
   const { Name, PNPDeviceID, ConfigManagerErrorCode } = controller;
   const name = cleanName(Name);
-  const vendor = vendorOf(String(PNPDeviceID));
+  const vendor = vendorOf(asText(PNPDeviceID));
   if (name === null || vendor === null || ConfigManagerErrorCode !== 0) return [];
   const memoryBytes = nvidia.find((each) => each.name === name)?.memoryBytes ?? null;
   return [card({ name, vendor, memoryBytes, source: 'Win32_VideoController' })];

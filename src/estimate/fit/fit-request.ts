@@ -1,8 +1,10 @@
 /** The settings that options of a fit result in. */
+
 import { UserError, usageError } from '../../base/errors.js';
 import { cacheBlockBytes, type Dtype, stateDtypeOf } from '../../base/tensor/dtype.js';
 import { type SettingName, setting } from '../../base/text/setting.js';
 import { formatInteger } from '../../base/text/units.js';
+import { asText } from '../../base/values.js';
 import type { TrainingHints } from '../../model/architecture/family.js';
 import type { LanguageModel } from '../../model/architecture/layer.js';
 import { hintsOf } from '../../model/architecture/training-hints.js';
@@ -342,7 +344,7 @@ const SMALL_GPU = 'rtx-4090';
 function addedHardware(name: SettingName, settings: Readonly<Record<string, unknown>>): string {
   const { tensorSplit, gpuLayers, cpuExperts, offload } = settings;
   if (Array.isArray(tensorSplit)) return `${tensorSplit.length}x${SMALL_GPU}`;
-  const isOfGguf = /^(?:q\d_|iq\d)/.test(String(settings.dtype));
+  const isOfGguf = /^(?:q\d_|iq\d)/.test(asText(settings.dtype));
   if (isOfGguf || (gpuLayers ?? cpuExperts ?? offload) !== undefined) return SMALL_GPU;
   return (PLACES_OPTIONS as readonly string[]).includes(name) ? 'none' : USUAL_GPU;
 }

@@ -6,6 +6,7 @@
  *     machines:
  *       workstation: { gpu: rtx-4090-48gb, gpus: 2 }
  */
+
 import * as z from 'zod';
 import {
   type Problem,
@@ -14,6 +15,7 @@ import {
   usageError,
 } from '../../base/errors.js';
 import { setting } from '../../base/text/setting.js';
+import { asText } from '../../base/values.js';
 import { checkDocument } from '../../config/check-document.js';
 import type { ConfigDocument } from '../../config/document.js';
 import { invalidConfig } from '../../config/document-problems.js';
@@ -205,7 +207,7 @@ class Resolver {
     const rest = base.source === '' ? '' : `; the rest: ${base.source}`;
     return {
       name,
-      title: entry.title ?? ('title' in base ? `${base.title}, as ${name}` : name),
+      title: entry.title ?? ('title' in base ? `${asText(base.title)}, as ${name}` : name),
       kind: entry.kind ?? base.kind,
       ...(architecture && { architecture }),
       memoryBytes,

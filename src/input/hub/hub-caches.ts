@@ -9,7 +9,7 @@ import path from 'node:path';
 import { makeCacheFolder } from '../../base/files/cache-folder.js';
 import { removeQuietly } from '../../base/files/file-system.js';
 import { jsonOrUndefined } from '../../base/text/json.js';
-import { isRecord } from '../../base/values.js';
+import { asNumber, isRecord } from '../../base/values.js';
 import type { HubFile, Listing } from './hub-client.js';
 import { isCommit, isRepositoryPath } from './reference.js';
 
@@ -166,7 +166,7 @@ function parsed(bytes: Buffer): Record<string, unknown> | undefined {
 }
 
 const isCount = (value: unknown): value is number =>
-  Number.isSafeInteger(value) && Number(value) >= 0;
+  Number.isSafeInteger(value) && asNumber(value) >= 0;
 
 // The user's cache of huggingface_hub, which is read and never written.
 // https://huggingface.co/docs/huggingface_hub/guides/manage-cache

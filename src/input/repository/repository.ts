@@ -5,7 +5,7 @@ import { ADAPTER_CONFIG } from '../../base/files/config-names.js';
 import { refuseLinkOutside } from '../../base/files/linked-files.js';
 import { fileNamesIn, fileStatus, folderNamesIn, mountedPath } from '../../base/files/mounted.js';
 import { jsonOrUndefined } from '../../base/text/json.js';
-import { isRecord, sumOf } from '../../base/values.js';
+import { asText, isRecord, sumOf } from '../../base/values.js';
 import { ByteFile } from '../../checkpoint/byte-file.js';
 import type { Checkpoint } from '../../checkpoint/checkpoint.js';
 import {
@@ -256,7 +256,7 @@ function componentsNamed(
   if (!Array.isArray(modules)) throw refusedList(path.join(file, MODULES), 'is not a list');
   const found = new Map<string, NamedComponent>();
   for (const { path: folder, type } of modules.filter(isRecord)) {
-    const name = folder === '' ? '.' : String(folder);
+    const name = folder === '' ? '.' : asText(folder);
     const of = typeof type === 'string' ? (type.split('.').at(-1) ?? null) : null;
     if (!found.has(name)) found.set(name, placed(name, of));
   }

@@ -1,7 +1,7 @@
 /** Mistakes in the settings of a training, whatever program it is for. */
 import type { Problem } from '../../base/errors.js';
 import { formatInteger } from '../../base/text/units.js';
-import { present } from '../../base/values.js';
+import { asNumber, present } from '../../base/values.js';
 import { LARGEST_CLUSTER } from '../../model/architecture/training-section.js';
 import type { TrainingProgramName } from './programs/index.js';
 import type { TrainingConfig } from './training-config.js';
@@ -151,7 +151,7 @@ function headsProblem(
   { sizes, tensorParallel = 1 }: TrainingRun,
   error: AsError,
 ): Problem | undefined {
-  const heads = Number(sizes?.num_attention_heads ?? sizes?.n_head);
+  const heads = asNumber(sizes?.num_attention_heads ?? sizes?.n_head);
   return Number.isSafeInteger(heads) ? headsNotDivided(heads, tensorParallel, error) : undefined;
 }
 
@@ -170,7 +170,7 @@ export function headsNotDivided(
 }
 
 function positionsProblem({ sizes, context }: TrainingRun, error: AsError): Problem | undefined {
-  const positions = Number(sizes?.max_position_embeddings ?? sizes?.n_positions);
+  const positions = asNumber(sizes?.max_position_embeddings ?? sizes?.n_positions);
   if (context === undefined || !Number.isSafeInteger(positions) || context <= positions) {
     return undefined;
   }

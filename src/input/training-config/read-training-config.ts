@@ -5,7 +5,7 @@ import type { Problem, PropertyPath } from '../../base/errors.js';
 import { UserError, usageError } from '../../base/errors.js';
 import { readFileAtMost } from '../../base/files/read-file.js';
 import { setting } from '../../base/text/setting.js';
-import { isRecord } from '../../base/values.js';
+import { asText, isRecord } from '../../base/values.js';
 import { type ConfigDocument, parseDocument } from '../../config/document.js';
 import { type LocatedFinding, toProblems } from '../../config/document-problems.js';
 import { describeValue, escapeText, formatPath, quote } from '../../config/quote.js';
@@ -184,7 +184,7 @@ async function configOf(
         if (row.isDecisive) refused = problem;
         continue;
       }
-      const decides = value === AUTO ? 'from the trainer' : row.left?.[String(value)];
+      const decides = value === AUTO ? 'from the trainer' : row.left?.[asText(value)];
       if (decides !== undefined && Object.keys(meaning).length === 0) {
         const { key, ...line } = placed(at);
         ignored.push({ ...line, key: `${key} (${describeValue(value)}: ${decides})` });

@@ -4,7 +4,7 @@ import { UserError } from '../../base/errors.js';
 import { jsonOrUndefined, parseJson } from '../../base/text/json.js';
 import { commandText, setting } from '../../base/text/setting.js';
 import { joined, shortened } from '../../base/text/words.js';
-import { isRecord } from '../../base/values.js';
+import { asText, isRecord } from '../../base/values.js';
 import type { Line } from './lines.js';
 import { MOST_LINE_BYTES } from './lines.js';
 import { CHAT_KEYS, ID_KEYS } from './record-keys.js';
@@ -341,7 +341,7 @@ function fieldText(value: unknown): string {
   if (value === undefined) return 'nothing';
   if (Array.isArray(value)) return 'a list';
   if (typeof value === 'object') return 'an object';
-  return `the ${typeof value} ${shortened(String(value), 30)}`;
+  return `the ${typeof value} ${shortened(asText(value), 30)}`;
 }
 
 const notRecord = (value: unknown) =>

@@ -1,7 +1,7 @@
 /** Reads a tokenizer.json and validates it before the library loads it. */
 import { UserError } from '../../base/errors.js';
 import { parseJson } from '../../base/text/json.js';
-import { isRecord, sumOf } from '../../base/values.js';
+import { asText, isRecord, sumOf } from '../../base/values.js';
 import { decomposedLength, excessOfParts, growthOf, MAX_GROWTH, repetitionsOf } from './parts.js';
 import { isLargeTrie, MOST_NODES, pieceCheck, USUAL_LENGTHS } from './token-trie.js';
 
@@ -86,7 +86,7 @@ export function parseTokenizer(text: string, file: string, isPlain = false): Par
   const postProcessor = isPlain ? null : ownPostProcessor;
   const excess = excessOfParts([normalizer, preTokenizer, postProcessor, decoder]);
   if (excess !== undefined) throw refuse(excess);
-  const addedLength = sumOf(added, (token) => decomposedLength(String(token.content)));
+  const addedLength = sumOf(added, (token) => decomposedLength(asText(token.content)));
   const growth = growthOf(normalizer) * growthOf(preTokenizer);
   if (growthOf(decoder) > MAX_GROWTH) throw lengthens(file, 'decoder', 'Replace');
   if (repetitionsOf(postProcessor) > MAX_GROWTH) {

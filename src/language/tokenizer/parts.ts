@@ -3,6 +3,7 @@
  * decoders. Their limits are checked before the library sees them: it builds nested parts by recursion, and compiles a
  * pattern in one native call that no time limit can end.
  */
+import { asText } from '../../base/values.js';
 
 type TokenizerPart = Readonly<Record<string, unknown>>;
 
@@ -137,7 +138,7 @@ function consumes(pattern: string): boolean {
 }
 
 const lengthOf = (text: unknown): number =>
-  typeof text === 'string' ? decomposedLength(text) : String(text ?? '').length;
+  typeof text === 'string' ? decomposedLength(text) : asText(text ?? '').length;
 
 const isPart = (value: unknown): value is TokenizerPart =>
   typeof value === 'object' && value !== null;

@@ -1,6 +1,6 @@
 import os from 'node:os';
 import { GROUP_SIZES, QUANTIZED_BITS } from '../../base/tensor/dtype.js';
-import { isRecord } from '../../base/values.js';
+import { asNumber, isRecord } from '../../base/values.js';
 import type { Compute } from '../../engine/engine.js';
 import type { DeviceChoice, EngineChoice } from '../../engine/select/devices.js';
 import type { OptionKinds, ValueKind } from '../arguments.js';
@@ -37,7 +37,7 @@ export const WEIGHT_FORM: ValueKind = {
 /** Kind of the seed of random values. */
 export const SEED: ValueKind = {
   expected: 'an integer from 0',
-  is: (value) => Number.isInteger(value) && Number(value) >= 0,
+  is: (value) => Number.isInteger(value) && asNumber(value) >= 0,
 };
 
 /** The engine of a run, with its defaults. @param weights Quantized weights, which run on the CPU. */

@@ -2,7 +2,7 @@
 import { type Problem, UserError, usageError } from '../../base/errors.js';
 import { setting } from '../../base/text/setting.js';
 import { formatInteger } from '../../base/text/units.js';
-import { isRecord } from '../../base/values.js';
+import { asNumber, isRecord } from '../../base/values.js';
 import { invalidConfig } from '../../config/document-problems.js';
 import { dividedExperts } from '../../estimate/fit/parallelism/model-axes.js';
 import type { ModelFile, ModelLoadOptions } from '../../input/model-input/model-file.js';
@@ -128,7 +128,9 @@ function modelProblems(
   if (run.sizes !== undefined) return ofExperts;
   const { positions } = loaded.model;
   const { model: sizes } = loaded.document as { readonly model?: unknown };
-  const heads = isRecord(sizes) ? Number(sizes.num_attention_heads ?? sizes.num_heads) : Number.NaN;
+  const heads = isRecord(sizes)
+    ? asNumber(sizes.num_attention_heads ?? sizes.num_heads)
+    : Number.NaN;
   const { context, tensorParallel = 1 } = run;
   const problem = Number.isSafeInteger(heads)
     ? headsNotDivided(heads, tensorParallel, (field, message, suggestion) =>

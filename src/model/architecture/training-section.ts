@@ -1,5 +1,7 @@
 /** Training sections of a config, the same for all families. */
+
 import * as z from 'zod';
+import { asNumber, asText } from '../../base/values.js';
 import type { TrainingHints } from './family.js';
 
 /** GPUs of a run or an estimate at most: more than any machine has, and few enough for exact counts of tokens. */
@@ -209,7 +211,7 @@ const PRECISIONS: Readonly<Record<string, { readonly fp16: boolean; readonly bf1
   );
 
 const precisionNamed = (value: unknown) => {
-  const name = String(value)
+  const name = asText(value)
     .toLowerCase()
     .replace(/^torch\./, '')
     .replaceAll(/[-_ ]/g, '');
@@ -238,14 +240,14 @@ const warmup: Form = {
   schema: amount.describe('Warm-up: steps, or below 1 a share of the steps'),
   of: ['warmup_steps', 'warmup_ratio'],
   read: (value) =>
-    Number(value) > 0 && Number(value) < 1 ? { warmup_ratio: value } : { warmup_steps: value },
+    asNumber(value) > 0 && asNumber(value) < 1 ? { warmup_ratio: value } : { warmup_steps: value },
 };
 
 /** The first scale of DeepSpeed's fp16 section, as a power of two. */
 const scalePower: Form = {
   schema: z.number().min(0).max(127).describe('First scale of GradScaler, as a power of two'),
   of: ['init_scale'],
-  read: (value) => ({ init_scale: 2 ** Number(value) }),
+  read: (value) => ({ init_scale: 2 ** asNumber(value) }),
 };
 
 const FORMS = {

@@ -1,6 +1,6 @@
 /** Parses the `quantization_config` of a `config.json`: the method, and the weights it applies to. */
 
-import { isRecord, ownValue } from '../../base/values.js';
+import { asNumber, asText, isRecord, ownValue } from '../../base/values.js';
 import { quote } from '../../config/quote.js';
 import type { JsonObject } from '../architecture/transformer/config-keys.js';
 import {
@@ -69,7 +69,7 @@ const texts = (value: unknown): readonly string[] =>
   Array.isArray(value) ? value.filter((each) => typeof each === 'string') : [];
 
 const positiveInteger = (value: unknown): number | undefined =>
-  Number.isSafeInteger(value) && Number(value) > 0 ? Number(value) : undefined;
+  Number.isSafeInteger(value) && asNumber(value) > 0 ? asNumber(value) : undefined;
 
 // ── Which modules ────────────────────────────────────────────────────────────────────────────────
 
@@ -117,9 +117,9 @@ const EXPERT_LAYOUTS: Readonly<Record<string, Layout>> = {
 const fp8: Method = ({ quant_method: method, ...config }) => {
   const { weight_block_size: size = method === 'mxfp8' ? [1, MX_BLOCK] : [128, 128] } = config;
   const { expert_dtype: ofExperts = 'fp8' } = config;
-  const experts = ownValue(EXPERT_LAYOUTS, String(ofExperts));
+  const experts = ownValue(EXPERT_LAYOUTS, asText(ofExperts));
   if (experts === undefined && ofExperts !== 'fp8')
-    return { doubt: `expert_dtype ${quote(String(ofExperts))} is not fp8 or fp4` };
+    return { doubt: `expert_dtype ${quote(asText(ofExperts))} is not fp8 or fp4` };
   const [rows, length] = (Array.isArray(size) ? size : []).map(positiveInteger);
   if (size !== null && (!rows || !length))
     return { doubt: 'weight_block_size is not [rows, columns]' };
@@ -133,10 +133,10 @@ const fp8: Method = ({ quant_method: method, ...config }) => {
     singles: config.activation_scheme === 'static' ? 1 : 0,
   });
   const label = rows
-    ? `${method}, blocks of ${rows}×${length}`
-    : `${method}, a scale for each tensor`;
+    ? `${asText(method)}, blocks of ${rows}×${length}`
+    : `${asText(method)}, a scale for each tensor`;
   return {
-    label: experts ? `${label}, experts in ${ofExperts}` : label,
+    label: experts ? `${label}, experts in ${asText(ofExperts)}` : label,
     layout: (module) => (module.isExpert && experts ? experts : layout)(module),
     ...linears(config.modules_to_not_convert ?? config.ignored_layers),
     served: { dtype: experts ? 'mxfp4' : 'f8' },
@@ -271,7 +271,7 @@ const awqMethod: Method = (config) => {
   const found = packing(config, [4]);
   if (isDoubt(found)) return found;
   const { version = 'gemm' } = config;
-  const isGemm = String(version).toLowerCase() === 'gemm';
+  const isGemm = asText(version).toLowerCase() === 'gemm';
   const { isQuantized, doubts } = linears(config.modules_to_not_convert, { isHeadKept: true });
   return {
     label: `awq, ${found.words}`,
@@ -280,16 +280,16 @@ const awqMethod: Method = (config) => {
     isQuantized: (module) => isPackable(module) && isQuantized(module),
     doubts: [
       ...doubts,
-      ...(isGemm ? [] : [`version ${quote(String(version))} may be packed otherwise than gemm`]),
+      ...(isGemm ? [] : [`version ${quote(asText(version))} may be packed otherwise than gemm`]),
     ],
   };
 };
 
 const autoRound: Method = (config, otherBits) => {
   const { packing_format: format = 'auto_round:gptq' } = config;
-  if (/gptq/.test(String(format))) return gptqMethod(config, otherBits);
-  if (/awq/.test(String(format))) return awqMethod(config, otherBits);
-  return { doubt: `packing_format ${quote(String(format))} is not known` };
+  if (/gptq/.test(asText(format))) return gptqMethod(config, otherBits);
+  if (/awq/.test(asText(format))) return awqMethod(config, otherBits);
+  return { doubt: `packing_format ${quote(asText(format))} is not known` };
 };
 
 /** Several groups of modules are supported only if all have the same layout. */
@@ -323,11 +323,11 @@ const compressedTensors: Method = (config, otherBits) => {
   const type = bits === 8 ? (weights.type === 'float' ? 'f8' : 'int8') : 'int4';
   const grouped = weights.strategy === 'group' || weights.strategy === 'tensor_group';
   return {
-    label: `compressed-tensors ${String(config.format)}, ${bits} bits${grouped && size ? `, groups of ${size}` : ''}`,
+    label: `compressed-tensors ${asText(config.format)}, ${bits} bits${grouped && size ? `, groups of ${size}` : ''}`,
     ...layout,
     isQuantized,
     doubts,
-    served: String(config.format).startsWith('nvfp4')
+    served: asText(config.format).startsWith('nvfp4')
       ? { dtype: 'nvfp4' }
       : { dtype: type, ...(grouped && size && { group: size }) },
   };
@@ -370,12 +370,12 @@ function compressedLayout(settings: CompressedSettings): { layout: Layout } | Un
       }),
     };
   }
-  if (!/^(?:float|int|naive)-quantized$/.test(String(format)) || bits !== 8) {
-    return { doubt: `format ${quote(String(format))} is not known` };
+  if (!/^(?:float|int|naive)-quantized$/.test(asText(format)) || bits !== 8) {
+    return { doubt: `format ${quote(asText(format))} is not known` };
   }
   const granularity = compressedGranularity(weights, group);
   if (granularity === undefined)
-    return { doubt: `strategy ${quote(String(weights.strategy))} is not known` };
+    return { doubt: `strategy ${quote(asText(weights.strategy))} is not known` };
   const plain = scaledLayout({ bits, scaleBits, granularity, zeroPoints });
   const inputScale = { part: 'scales', elements: 1, bits: scaleBits } as const;
   return { layout: (matrix) => [...plain(matrix), ...(isStatic ? [inputScale] : [])] };
@@ -429,7 +429,7 @@ export function readQuantization(config: JsonObject): QuantizationReading {
   if (typeof method !== 'string') return { doubts: ['it has no quant_method'] };
   const read = Object.hasOwn(METHODS, method) ? METHODS[method] : undefined;
   if (read === undefined) return { doubts: [`quant_method ${quote(method)} is not known here`] };
-  const named = String(config.dtype ?? config.torch_dtype).replace(/^torch\./, '');
+  const named = asText(config.dtype ?? config.torch_dtype).replace(/^torch\./, '');
   const [otherType, otherBits] = TYPES[named] ?? ['bf16', 16];
   const experts = config.expert_dtype == null ? {} : { expert_dtype: config.expert_dtype };
   const scheme = read({ ...experts, ...own, quant_method: method }, otherBits);

@@ -1,6 +1,6 @@
 /** JSON that gives back exactly the values that were written, those that JSON lacks too. */
 import { parseJson } from '../../base/text/json.js';
-import { isRecord } from '../../base/values.js';
+import { asNumber, isRecord } from '../../base/values.js';
 
 /** Key of an object in place of a value that JSON lacks. */
 const TAG = '$';
@@ -61,7 +61,7 @@ function decoded(value: unknown): unknown {
     case undefined:
       return Object.fromEntries(Object.entries(value).map(([key, each]) => [key, decoded(each)]));
     case 'number':
-      return Number(value.value);
+      return asNumber(value.value);
     case 'bigint':
       return BigInt(value.value as string);
     case 'undefined':

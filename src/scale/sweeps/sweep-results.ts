@@ -11,7 +11,7 @@ import { createInterface } from 'node:readline';
 import * as z from 'zod';
 import { ERROR_CODES, UserError } from '../../base/errors.js';
 import { setting } from '../../base/text/setting.js';
-import { isRecord } from '../../base/values.js';
+import { asText, isRecord } from '../../base/values.js';
 import type { PartLock } from '../part-lock.js';
 import { writeLocked } from '../result-file.js';
 import { exactJson, exactJsonOrUndefined } from './exact-json.js';
@@ -178,7 +178,7 @@ function storedOutcome<Value>(line: unknown, unit: number): Outcome<Value> | und
   const { unit: found, value, error, ...more } = line;
   if (found !== unit || Object.keys(more).length > 0) return undefined;
   if (error === undefined) return { value: value as Value };
-  if (!isRecord(error) || !Object.hasOwn(ERROR_CODES, String(error.code))) return undefined;
+  if (!isRecord(error) || !Object.hasOwn(ERROR_CODES, asText(error.code))) return undefined;
   const { code, message, suggestion, problems } = error as ReturnType<typeof storedError>['error'];
   return { error: new UserError(code, message, { problems, suggestion: suggestion ?? undefined }) };
 }

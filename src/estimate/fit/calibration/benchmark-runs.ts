@@ -2,9 +2,11 @@
  * Speeds out of the results of llama-bench (llama.cpp, tools/llama-bench, README: json, jsonl, csv, md) and of vLLM
  * (`vllm bench serve --save-result`, `vllm bench throughput --output-json`: vllm/benchmarks).
  */
+
 import { usageError } from '../../../base/errors.js';
 import { parseJson } from '../../../base/text/json.js';
 import { setting } from '../../../base/text/setting.js';
+import { asNumber, asText } from '../../../base/values.js';
 import { parseLimit } from '../../../config/parse-number.js';
 
 /** Model of llama-bench. */
@@ -146,10 +148,10 @@ function asFields(row: Readonly<Record<string, string>>): Result {
 
 /** @throws UserError for a field that is not a positive number. */
 function positiveIn(result: Result, field: string, place: string): number {
-  const value = Number(result[field] ?? Number.NaN);
+  const value = asNumber(result[field] ?? Number.NaN);
   if (Number.isFinite(value) && value > 0) return value;
   throw usageError(
-    `${place}: expected ${field} to be a positive number, found ${String(result[field]).slice(0, 40)}`,
+    `${place}: expected ${field} to be a positive number, found ${asText(result[field]).slice(0, 40)}`,
     'write the file again with the benchmark program',
   );
 }
@@ -159,10 +161,10 @@ const MOST_TOKENS = 1e8;
 
 /** @throws UserError for a field that is not a number of tokens; absent ones are 0. */
 function tokensIn(result: Result, field: string, place: string): number {
-  const value = Number(result[field] ?? 0);
+  const value = asNumber(result[field] ?? 0);
   if (Number.isInteger(value) && value >= 0 && value <= MOST_TOKENS) return value;
   throw usageError(
-    `${place}: expected ${field} to be a number of tokens, found ${String(result[field]).slice(0, 40)}`,
+    `${place}: expected ${field} to be a number of tokens, found ${asText(result[field]).slice(0, 40)}`,
     'write the file again with the benchmark program',
   );
 }
@@ -186,7 +188,7 @@ function llamaBench(results: readonly Result[], place: string): Benchmark {
       depth,
       tokensPerSecond: positiveIn(result, 'avg_ts', place),
       model: {
-        name: String(result.model_type),
+        name: asText(result.model_type),
         bytes: positiveIn(result, 'model_size', place),
         parameters: positiveIn(result, 'model_n_params', place),
       },
@@ -226,7 +228,7 @@ function vllmBenchmark(result: Result, place: string): Omit<Benchmark, 'unused'>
   const { request_rate: rate, max_concurrency: most, model_id: name } = result;
   if (rate !== undefined && rate !== 'inf' && rate !== Number.POSITIVE_INFINITY) {
     throw usageError(
-      `${place}: the server waited for requests (request_rate ${String(rate).slice(0, 20)}), so its speed is not in the file`,
+      `${place}: the server waited for requests (request_rate ${asText(rate).slice(0, 20)}), so its speed is not in the file`,
       'run vllm bench serve with a request rate of inf',
     );
   }

@@ -1,4 +1,5 @@
 /** Names of published files that a class changes when it loads them. */
+import { asText } from '../../../base/values.js';
 import type { StoredName, StoredNames } from '../../../checkpoint/names.js';
 import type { NameOnLoad } from '../../../model/architecture/family.js';
 import type { LanguageModel } from '../../../model/architecture/layer.js';
@@ -41,8 +42,8 @@ function copied(
     const isName = isTensor && (key === 'name' || key === 'aliases');
     own[key] = isName
       ? Array.isArray(each)
-        ? each.map((name) => rename(String(name)))
-        : rename(String(each))
+        ? each.map((name) => rename(asText(name)))
+        : rename(asText(each))
       : copied(each, rename, met);
   }
   return own;

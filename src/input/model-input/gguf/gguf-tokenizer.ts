@@ -2,7 +2,7 @@
 import path from 'node:path';
 import { smallTextAt } from '../../../base/files/mounted.js';
 import { parseJson } from '../../../base/text/json.js';
-import { isRecord } from '../../../base/values.js';
+import { asNumber, asText, isRecord } from '../../../base/values.js';
 import type { GgufValue } from '../../../checkpoint/gguf/gguf-scanner.js';
 
 type Json = Readonly<Record<string, unknown>>;
@@ -117,15 +117,15 @@ function tokenizerVocabulary(tokenizer: Json, model: Json, rows: number) {
   const { vocab } = model;
   if (Array.isArray(vocab)) {
     for (const [id, entry] of vocab.entries())
-      if (Array.isArray(entry)) known.set(id, String(entry[0]));
+      if (Array.isArray(entry)) known.set(id, asText(entry[0]));
   } else if (isRecord(vocab)) {
-    for (const [token, id] of Object.entries(vocab)) known.set(Number(id), token);
+    for (const [token, id] of Object.entries(vocab)) known.set(asNumber(id), token);
   } else return undefined;
   const added = new Map<number, boolean>();
   for (const entry of Array.isArray(tokenizer.added_tokens) ? tokenizer.added_tokens : []) {
     if (!isRecord(entry) || typeof entry.content !== 'string') continue;
-    known.set(Number(entry.id), entry.content);
-    added.set(Number(entry.id), entry.special === true);
+    known.set(asNumber(entry.id), entry.content);
+    added.set(asNumber(entry.id), entry.special === true);
   }
   if ([...known.keys()].some((id) => !Number.isInteger(id) || id < 0 || id >= rows))
     return undefined;
@@ -180,7 +180,7 @@ function tokenizerKind(tokenizer: Json, model: Json): { model: string; pre: stri
 
 function mergesOf({ merges }: Json): readonly (readonly string[])[] {
   if (!Array.isArray(merges)) return [];
-  return merges.map((each) => (Array.isArray(each) ? each.map(String) : String(each).split(' ')));
+  return merges.map((each) => (Array.isArray(each) ? each.map(asText) : asText(each).split(' ')));
 }
 
 /** Scores of a unigram model; of merges, each token by the first merge that gives it. */
@@ -190,7 +190,7 @@ function scoresOf(
   merges: readonly (readonly string[])[],
 ): number[] {
   if (Array.isArray(vocab)) {
-    return tokens.map((_, id) => (Array.isArray(vocab[id]) ? Number(vocab[id][1]) : 0));
+    return tokens.map((_, id) => (Array.isArray(vocab[id]) ? asNumber(vocab[id][1]) : 0));
   }
   const ranks = new Map<string, number>();
   for (const [rank, pair] of merges.entries()) {

@@ -1,7 +1,7 @@
 /** A document in the sections `model` and `training`, for files that have their keys elsewhere. */
 
 import { setting } from '../../../base/text/setting.js';
-import { isRecord } from '../../../base/values.js';
+import { asText, isRecord } from '../../../base/values.js';
 import { ConfigDocument, withRenamedKey } from '../../../config/document.js';
 import type { LocatedFinding } from '../../../config/document-problems.js';
 import { nearest, sizeNamed } from '../../../config/nearest.js';
@@ -180,7 +180,7 @@ function asFamily(document: ConfigDocument, family: string): ConfigDocument {
             place: document.place(['model', 'family']),
             path: ['model', 'family'],
             finding: {
-              message: `the file says ${quote(String(own))}: read as ${family}, by ${setting('family')}`,
+              message: `the file says ${quote(asText(own))}: read as ${family}, by ${setting('family')}`,
               suggestion: `leave ${setting('family')} out, or write family: ${family}`,
             },
           },

@@ -4,7 +4,7 @@ import type { ProblemText, PropertyPath, UserError } from '../../../base/errors.
 import { formatJson, jsonOrUndefined } from '../../../base/text/json.js';
 import { commandText, setting } from '../../../base/text/setting.js';
 import { joined } from '../../../base/text/words.js';
-import { isEqualData, isRecord } from '../../../base/values.js';
+import { asText, isEqualData, isRecord } from '../../../base/values.js';
 import { suggestedKey } from '../../../config/check-document.js';
 import {
   type ConfigDocument,
@@ -213,7 +213,7 @@ function copyFound(document: ConfigDocument, config: JsonObject): LocatedFinding
   if (!isStretched || config.inference_rope_scaling !== true) return [];
   const path = ['inference_rope_scaling'];
   const finding = {
-    message: `YaRN is computed as the code of ${kind} does: by the formula ${quote(String(valueAt(config, ['rope_scaling', 'formula'])))}`,
+    message: `YaRN is computed as the code of ${kind} does: by the formula ${quote(asText(valueAt(config, ['rope_scaling', 'formula'])))}`,
     suggestion: `write ${setting('set', 'model.rope_scaling.formula=ramp')} for that of MiniMind since December 2025`,
   };
   return [{ severity: 'warning', place: document.place(path, 'key'), path, finding }];
@@ -463,7 +463,7 @@ async function unknownKind(document: ConfigDocument): Promise<UserError> {
 }
 
 /** A kind in lower case and with underscores; nothing else may differ, because similar names are other models. */
-const foldedKind = (kind: unknown) => String(kind).trim().toLowerCase().replaceAll('-', '_');
+const foldedKind = (kind: unknown) => asText(kind).trim().toLowerCase().replaceAll('-', '_');
 
 const largerModel = (
   document: ConfigDocument,

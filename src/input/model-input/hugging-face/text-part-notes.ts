@@ -3,8 +3,9 @@
 import type { ProblemText, Severity } from '../../../base/errors.js';
 import { setting } from '../../../base/text/setting.js';
 import { joined } from '../../../base/text/words.js';
+import { asNumber, asText, ownValue } from '../../../base/values.js';
 import type { JsonObject } from '../../../model/architecture/transformer/config-keys.js';
-import { ownValue, PLAIN_LOGITS, TIED_BY_DEFAULT, type Wrapper } from './wrappers.js';
+import { PLAIN_LOGITS, TIED_BY_DEFAULT, type Wrapper } from './wrappers.js';
 
 /** A finding about a whole text part. */
 export interface PartNote extends ProblemText {
@@ -71,7 +72,7 @@ function kindNotes(of: string, wrapper: Wrapper | undefined, named: unknown): Pa
   }
   const { takes, names = {} } = wrapper;
   if (takes === undefined || named == null) return [];
-  const kind = ownValue(names, String(named)) ?? String(named);
+  const kind = ownValue(names, asText(named)) ?? asText(named);
   if (takes.includes(kind)) return [];
   if (takes.length > 1)
     return [refusalNote(`${of} holds no ${kind}`, `write ${takes.join(' or ')}`)];
@@ -108,7 +109,7 @@ function hasSharedBlocks({
 }: JsonObject) {
   const listed = kinds ?? layer_types;
   const hybrid = Array.isArray(listed) ? listed.filter((kind) => kind === 'hybrid') : ids;
-  return !Array.isArray(hybrid) || hybrid.length > Number(rest.num_mem_blocks ?? 1);
+  return !Array.isArray(hybrid) || hybrid.length > asNumber(rest.num_mem_blocks ?? 1);
 }
 
 interface Parts {
@@ -137,7 +138,7 @@ function familyNotes(
   if (wrapper.isInverse && isRead(family, 'logits_scaling') && factor !== 1) {
     return [
       refusalNote(
-        `${of} multiplies by logits_scaling ${factor}, by which ${family} divides`,
+        `${of} multiplies by logits_scaling ${asText(factor)}, by which ${family} divides`,
         ALONE,
       ),
     ];
@@ -146,7 +147,7 @@ function familyNotes(
   if (outerHead && !tied && text.vocab_size !== (whole.vocab_size ?? outerHead)) {
     return [
       refusalNote(
-        `the head of ${of} has the vocab_size of the whole, ${whole.vocab_size ?? outerHead}, and not that of the text part`,
+        `the head of ${of} has the vocab_size of the whole, ${asText(whole.vocab_size ?? outerHead)}, and not that of the text part`,
         'write the same vocab_size in both',
       ),
     ];

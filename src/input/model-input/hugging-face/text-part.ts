@@ -4,7 +4,7 @@
  */
 
 import type { PropertyPath } from '../../../base/errors.js';
-import { isRecord } from '../../../base/values.js';
+import { asNumber, asText, isRecord, ownValue } from '../../../base/values.js';
 import { isFamilyName } from '../../../model/architecture/families.js';
 import type { KeyRemark } from '../../../model/architecture/family.js';
 import {
@@ -14,7 +14,6 @@ import {
 } from '../../../model/architecture/transformer/config-keys.js';
 import { isTied, type PartNote, textPartNotes } from './text-part-notes.js';
 import {
-  ownValue,
   PLAIN_EMBEDDINGS,
   PLAIN_LOGITS,
   TEXT_KINDS,
@@ -59,13 +58,13 @@ export const textKeyOf = (whole: JsonObject): string | undefined =>
   soundKindOf(whole) ? 'decoder' : TEXT_PARTS.find((key) => isRecord(whole[key]));
 
 const soundKindOf = ({ model_type: of, decoder }: JsonObject): string | undefined =>
-  isRecord(decoder) ? ownValue<string>(SOUND_DECODERS, String(of)) : undefined;
+  isRecord(decoder) ? ownValue<string>(SOUND_DECODERS, asText(of)) : undefined;
 
 /** The decoder of a model of sounds; its class reads no other name of the kind. */
 function soundDecoder(whole: JsonObject, kind: string, as?: string): TextPart {
   return {
     path: ['decoder'],
-    of: String(whole.model_type),
+    of: asText(whole.model_type),
     config: { ...(whole.decoder as JsonObject), model_type: as ?? kind },
     prefix: 'decoder.',
     leftOut: ['text_encoder', 'audio_encoder'].filter((key) => isRecord(whole[key])),
@@ -152,7 +151,7 @@ const hasSizes = (whole: JsonObject) =>
 function wrapperKind(wrapper: Wrapper | undefined, named: unknown): string {
   if (wrapper?.takes?.length === 1) return wrapper.text;
   if (named == null) return wrapper?.text ?? '';
-  return ownValue(wrapper?.names ?? {}, String(named)) ?? String(named);
+  return ownValue(wrapper?.names ?? {}, asText(named)) ?? asText(named);
 }
 
 const isPart = (key: string, value: unknown) =>
@@ -233,7 +232,7 @@ function unscaled({ logits = [] }: Wrapper, family: string): JsonObject {
 
 /** A remark on a width of the heads that the class does not read, unless it is the one that the class computes. */
 function widthRemark(key: string, text: JsonObject): KeyRemark[] {
-  const width = Number(text.hidden_size) / Number(text.num_attention_heads);
+  const width = asNumber(text.hidden_size) / asNumber(text.num_attention_heads);
   if (text[key] == null || text[key] === width) return [];
   const why = 'the class divides hidden_size by num_attention_heads';
   return [{ path: [key], severity: 'warning', why }];
@@ -274,7 +273,7 @@ export function unknownTextPart(whole: JsonObject): string | undefined {
   const key = textKeyOf(whole);
   if (key === undefined) return undefined;
   const kind =
-    (whole[key] as JsonObject).model_type ?? ownValue(WRAPPERS, String(whole.model_type))?.text;
+    (whole[key] as JsonObject).model_type ?? ownValue(WRAPPERS, asText(whole.model_type))?.text;
   return typeof kind === 'string'
     ? `its ${key} is of the kind ${kind}, which is not known`
     : undefined;

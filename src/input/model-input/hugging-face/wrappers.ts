@@ -376,7 +376,3 @@ export const TEXT_KINDS: Readonly<Record<string, TextKind>> = {
   },
   granite4_vision_text: { family: 'granite' },
 };
-
-/** A value of a table by a key that can be any text. */
-export const ownValue = <Value>(values: Readonly<Record<string, Value>>, key: string) =>
-  Object.hasOwn(values, key) ? values[key] : undefined;

@@ -1,5 +1,5 @@
 /** axolotl's YAML. */
-import { isRecord } from '../../../base/values.js';
+import { asNumber, isRecord } from '../../../base/values.js';
 import { AXOLOTL_FSDP_KEYS, AXOLOTL_KEYS } from '../known-keys.js';
 import {
   alias,
@@ -149,7 +149,7 @@ export const AXOLOTL: TrainingProgram = {
           : undefined,
     ),
     count('dp_shard_size', 'dataParallel', { '0': 'the GPUs decide' }),
-    meaning('dp_replicate_size', (value) => (Number(value) > 1 ? { division: 'hsdp' } : {})),
+    meaning('dp_replicate_size', (value) => (asNumber(value) > 1 ? { division: 'hsdp' } : {})),
     degree('tensor_parallel_size', 'tensorParallel', ONE),
     degree('context_parallel_size', 'contextParallel', ONE),
     alias('sequence_parallel_degree', count('context_parallel_size', 'contextParallel', ONE)),

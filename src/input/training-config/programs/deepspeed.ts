@@ -1,5 +1,5 @@
 /** The JSON of DeepSpeed. */
-import { isRecord } from '../../../base/values.js';
+import { asText, isRecord } from '../../../base/values.js';
 import { DEEPSPEED_KEYS } from '../known-keys.js';
 import {
   amount,
@@ -26,7 +26,7 @@ const DEVICES = ['cpu', 'nvme'];
 const offload = (key: string, field: 'offloadOptimizer' | 'offloadParameters'): KeyRow =>
   meaning(
     `zero_optimization.${key}.device`,
-    (value) => (DEVICES.includes(String(value)) ? { [field]: true } : {}),
+    (value) => (DEVICES.includes(asText(value)) ? { [field]: true } : {}),
     (run) => (run[field] ? 'cpu' : undefined),
   );
 
@@ -101,8 +101,8 @@ const ROWS: readonly KeyRow[] = [
   meaning(
     'scheduler.type',
     (value) =>
-      Object.hasOwn(SCHEDULERS, String(value))
-        ? { schedule: SCHEDULERS[String(value)] ?? '' }
+      Object.hasOwn(SCHEDULERS, asText(value))
+        ? { schedule: SCHEDULERS[asText(value)] ?? '' }
         : undefined,
     ({ schedule }) => Object.keys(SCHEDULERS).find((name) => SCHEDULERS[name] === schedule),
   ),

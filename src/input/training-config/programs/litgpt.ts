@@ -1,5 +1,5 @@
 /** litgpt's YAML. */
-import { isRecord } from '../../../base/values.js';
+import { asNumber, asText, isRecord } from '../../../base/values.js';
 import { LITGPT_KEYS } from '../known-keys.js';
 import { LITGPT_MODELS } from '../litgpt-models.js';
 import { alias, amount, count, meaning, numberOf, type TrainingProgram } from '../program.js';
@@ -39,7 +39,7 @@ function sizesOf(config: unknown): Partial<TrainingRun> {
   const isLlama = config.mlp_class_name === 'LLaMAMLP' && config.norm_class_name === 'RMSNorm';
   if (typeof layers !== 'number' || typeof width !== 'number' || !isLlama || config.bias === true) {
     const named = isRecord(config.hf_config)
-      ? `${config.hf_config.org}/${config.hf_config.name}`
+      ? `${asText(config.hf_config.org)}/${asText(config.hf_config.name)}`
       : config.name;
     return typeof named === 'string' ? modelOf(named) : {};
   }
@@ -82,7 +82,7 @@ export const LITGPT: TrainingProgram = {
     meaning('initial_checkpoint_dir', nameMeaning),
     meaning('model_config', sizesOf),
     meaning('precision', (value) =>
-      Object.hasOwn(PRECISIONS, String(value)) ? PRECISIONS[String(value)] : undefined,
+      Object.hasOwn(PRECISIONS, asText(value)) ? PRECISIONS[asText(value)] : undefined,
     ),
     meaning('quantize', (value) =>
       value === 'bnb.nf4' || value === 'bnb.nf4-dq' || value === 'bnb.fp4' || value === 'bnb.fp4-dq'
@@ -117,7 +117,7 @@ export const LITGPT: TrainingProgram = {
     amount('optimizer.init_args.eps', 'epsilon'),
     meaning('optimizer.init_args.betas', (value) =>
       Array.isArray(value) && value.length === 2
-        ? { beta1: Number(value[0]), beta2: Number(value[1]) }
+        ? { beta1: asNumber(value[0]), beta2: asNumber(value[1]) }
         : undefined,
     ),
     alias('learning_rate', learningRate),

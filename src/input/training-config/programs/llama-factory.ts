@@ -1,5 +1,5 @@
 /** LLaMA-Factory's YAML: of its trainer, of its version 1, and with Megatron. */
-import { isRecord } from '../../../base/values.js';
+import { asNumber, asText, isRecord } from '../../../base/values.js';
 import {
   LLAMA_FACTORY_1_KEYS,
   LLAMA_FACTORY_KEYS,
@@ -16,7 +16,7 @@ const model = text('model_name_or_path', 'model');
 const context = count('cutoff_len', 'context');
 
 const isQuantized = (document: Readonly<Record<string, unknown>>) =>
-  Number(document.quantization_bit) === 4;
+  asNumber(document.quantization_bit) === 4;
 
 export const LLAMA_FACTORY: TrainingProgram = {
   title: 'LLaMA-Factory',
@@ -31,7 +31,7 @@ export const LLAMA_FACTORY: TrainingProgram = {
       }),
       isDecisive: true,
     },
-    meaning('quantization_bit', (value) => (Number(value) === 4 ? {} : undefined)),
+    meaning('quantization_bit', (value) => (asNumber(value) === 4 ? {} : undefined)),
     ...TRAINER_ROWS,
     context,
     count('lora_rank', 'rank'),
@@ -183,7 +183,7 @@ export const LLAMA_FACTORY_1: TrainingProgram = {
     meaning('quant_config', (value) => (value === null ? {} : undefined)),
     meaning('optim_config', (value) => optimizerMeaning(nameIn(value))),
     meaning('lr_scheduler_config', (value) =>
-      typeof nameIn(value) === 'string' ? { schedule: String(nameIn(value)) } : undefined,
+      typeof nameIn(value) === 'string' ? { schedule: asText(nameIn(value)) } : undefined,
     ),
   ],
   uncounted: [

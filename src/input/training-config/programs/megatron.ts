@@ -1,5 +1,5 @@
 /** Arguments of Megatron-LM: a script or a line of arguments, or a YAML file of them. */
-import { isRecord } from '../../../base/values.js';
+import { asText, isRecord } from '../../../base/values.js';
 import { MEGATRON_KEYS } from '../megatron-keys.js';
 import {
   amount,
@@ -47,7 +47,7 @@ const ROWS: readonly KeyRow[] = [
   meaning(
     'lr-wsd-decay-style',
     (value) => {
-      const style = String(value);
+      const style = asText(value);
       if (style === 'minus_sqrt') return { decayType: '1-sqrt' };
       return style === 'linear' || style === 'cosine' ? { decayType: style } : undefined;
     },
@@ -98,7 +98,7 @@ const ROWS: readonly KeyRow[] = [
   ),
   meaning('data-parallel-sharding-strategy', (value) => {
     const stage = { no_shard: '0', optim: '1', optim_grads: '2', optim_grads_params: '3' }[
-      String(value)
+      asText(value)
     ];
     return stage === undefined ? undefined : { division: stage as '0' };
   }),
@@ -202,7 +202,7 @@ function sizesOf(
   const vocabulary =
     number('padded-vocab-size') ??
     paddedTo(
-      number('vocab-size') ?? VOCABULARIES[String(document['tokenizer-type'])] ?? 50_257,
+      number('vocab-size') ?? VOCABULARIES[asText(document['tokenizer-type'])] ?? 50_257,
       (number('make-vocab-size-divisible-by') ?? 128) * (run.tensorParallel ?? 1),
     );
   const positions = number('max-position-embeddings') ?? run.context;

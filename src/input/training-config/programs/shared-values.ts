@@ -1,5 +1,5 @@
 /** Values that several programs share: names of optimizers, products with adapters, FSDP and files of DeepSpeed. */
-import { isRecord } from '../../../base/values.js';
+import { asText, isRecord } from '../../../base/values.js';
 import type { Optimizer } from '../../../model/budget/optimizers.js';
 import { type KeyRow, meaning, numberOf, switchOf } from '../program.js';
 import type { StateDivision, TrainingRun } from '../training-run.js';
@@ -69,7 +69,7 @@ export const optimizerRow = (key: string): KeyRow =>
 /** Names of products in a list, or in one text with commas. */
 export function targetsOf(value: unknown): Partial<TrainingRun> | undefined {
   const names = Array.isArray(value)
-    ? value.map(String)
+    ? value.map(asText)
     : typeof value === 'string'
       ? value.split(',').map((each) => each.trim())
       : undefined;
@@ -90,13 +90,13 @@ function fsdpValue(section: unknown, key: string): unknown {
  */
 export function fsdpOf(options: unknown, section: unknown, version: unknown): Partial<TrainingRun> {
   const names = Array.isArray(options)
-    ? options.map(String)
+    ? options.map(asText)
     : typeof options === 'string'
       ? options.split(/[\s,]+/)
       : [];
   const isOn = names.some((name) => name !== '') || options === true || isRecord(section);
   if (!isOn || options === false) return {};
-  const strategy = String(fsdpValue(section, 'sharding_strategy') ?? '').toUpperCase();
+  const strategy = asText(fsdpValue(section, 'sharding_strategy') ?? '').toUpperCase();
   const isResharded = fsdpValue(section, 'reshard_after_forward');
   const reshard = typeof isResharded === 'string' ? isResharded.toUpperCase() : isResharded;
   const stated = strategy || (typeof reshard === 'string' ? reshard : '');

@@ -1,5 +1,5 @@
 /** torchtitan's TOML, which it reads up to 0.2.2. Later versions have configs in Python, with some keys renamed. */
-import { isRecord } from '../../../base/values.js';
+import { asNumber, asText, isRecord } from '../../../base/values.js';
 import { TORCHTITAN_KEYS, TORCHTITAN_NEW_KEYS } from '../known-keys.js';
 import {
   amount,
@@ -89,8 +89,8 @@ const modelRow = (key: 'name' | 'flavor'): KeyRow =>
 
 function modelMeaning(model: unknown): Partial<TrainingRun> | undefined {
   if (!isRecord(model)) return undefined;
-  const name = String(model.name ?? '').toLowerCase();
-  const flavor = String(model.flavor ?? '').toLowerCase();
+  const name = asText(model.name ?? '').toLowerCase();
+  const flavor = asText(model.flavor ?? '').toLowerCase();
   if (flavor === '') return {};
   if (flavor.startsWith('debugmodel') && !flavor.includes('moe')) {
     const sizes = DEBUG_MODELS[name];
@@ -107,7 +107,7 @@ const FULL_TYPES: Readonly<Record<string, Partial<TrainingRun>>> = {
 
 /** Whether a value is a degree of parallelism (parallel_dims.py: `d >= 1`). */
 const isDegree = (value: unknown): boolean =>
-  Number.isSafeInteger(numberOf(value)) && Number(value) >= 1;
+  Number.isSafeInteger(numberOf(value)) && asNumber(value) >= 1;
 
 /** A key that newer versions call otherwise. */
 const newer = (key: string, read: KeyRow['read']): KeyRow => ({ key, read });
@@ -170,7 +170,7 @@ const ROWS: readonly KeyRow[] = [
   ),
   meaning(
     'training.dtype',
-    (value) => (Object.hasOwn(FULL_TYPES, String(value)) ? FULL_TYPES[String(value)] : undefined),
+    (value) => (Object.hasOwn(FULL_TYPES, asText(value)) ? FULL_TYPES[asText(value)] : undefined),
     ({ pureBf16 }) => (pureBf16 ? 'bfloat16' : undefined),
   ),
   meaning(
@@ -183,7 +183,7 @@ const ROWS: readonly KeyRow[] = [
     key: 'parallelism.data_parallel_replicate_degree',
     read(value) {
       if (!isDegree(value)) return undefined;
-      return Number(value) > 1 ? { division: 'hsdp' } : {};
+      return asNumber(value) > 1 ? { division: 'hsdp' } : {};
     },
     expected: 'an integer of at least 1',
   },
@@ -245,7 +245,7 @@ const ROWS: readonly KeyRow[] = [
   }),
   newer('training.num_tokens_per_train_step', (value, { training }) => {
     // trainer.py: below 0 it is the tokens of a micro-batch of all replicas.
-    if (Number(value) < 0) return {};
+    if (asNumber(value) < 0) return {};
     const [tokens, context] = [
       numberOf(value),
       isRecord(training) && numberOf(training.max_context_length),
@@ -260,7 +260,7 @@ const ROWS: readonly KeyRow[] = [
 const isFp8 = ({ model }: Readonly<Record<string, unknown>>): boolean =>
   isRecord(model) &&
   Array.isArray(model.converters) &&
-  model.converters.some((each) => /float8/.test(String(each)));
+  model.converters.some((each) => /float8/.test(asText(each)));
 
 export const TORCHTITAN: TrainingProgram = {
   title: 'torchtitan',

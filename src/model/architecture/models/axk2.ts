@@ -2,7 +2,9 @@
  * A.X K2 (transformers 5.18, models/axk2): latent attention with an indexer, a gate that the queries' product gives
  * too, and norms with a gate of a low rank. Described, not run.
  */
+
 import type * as z from 'zod';
+import { asNumber } from '../../../base/values.js';
 import { rmsNormLayer } from '../constructors/basic-layers.js';
 import { described } from '../constructors/described-layer.js';
 import type { NameOnLoad } from '../family.js';
@@ -74,10 +76,10 @@ type Config = z.output<typeof schema>['model'];
 function networksIn(config: JsonObject): JsonObject {
   const { mlp_layer_types: kinds, first_k_dense_replace: dense, moe_layer_freq: step } = config;
   if (kinds != null) return {};
-  const layers = Math.min(Number(config.num_hidden_layers ?? LAYERS), MAX_LAYERS);
+  const layers = Math.min(asNumber(config.num_hidden_layers ?? LAYERS), MAX_LAYERS);
   return {
     mlp_layer_types: Array.from({ length: layers }, (_, index) =>
-      index >= Number(dense ?? 1) && index % Number(step ?? 1) === 0 ? 'sparse' : 'dense',
+      index >= asNumber(dense ?? 1) && index % asNumber(step ?? 1) === 0 ? 'sparse' : 'dense',
     ),
   };
 }

@@ -4,7 +4,9 @@
  * authors' modeling_baichuan.py (github.com/jrd77/Baichuan2-13B-Chat 35e3d5a, Mrgengli/baichuan_python c3b700b), and
  * vllm/model_executor/models/baichuan.py.
  */
+
 import * as z from 'zod';
+import { asNumber } from '../../../base/values.js';
 import { alibi } from '../constructors/attention-layers.js';
 import { described } from '../constructors/described-layer.js';
 import type { KeyRemark } from '../family.js';
@@ -60,7 +62,7 @@ function positionsIn(config: JsonObject): 'rope' | 'alibi' {
 function doubtOf(config: JsonObject): KeyRemark[] {
   const ofWidth = (config.hidden_size ?? WIDTH_OF_7B) === WIDTH_OF_7B ? 'rope' : 'alibi';
   const ofKeys = positionsIn(config);
-  return ofWidth === ofKeys || ![4096, 5120].includes(Number(config.hidden_size))
+  return ofWidth === ofKeys || ![4096, 5120].includes(asNumber(config.hidden_size))
     ? []
     : [
         {

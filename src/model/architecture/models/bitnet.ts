@@ -1,4 +1,5 @@
 /** BitNet b1.58 (arXiv 2504.12285): Llama with a norm before the last product of each branch. */
+import { asNumber } from '../../../base/values.js';
 import { rmsNormLayer } from '../constructors/basic-layers.js';
 import { separateMlp } from '../transformer/decoder-parts.js';
 import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js';
@@ -28,7 +29,7 @@ export const bitnet = defineDecoder({
     limited: {
       head_dim: {
         allows: (width, { hidden_size: hidden = 2560, num_attention_heads: heads = 20 }) =>
-          width === null || width === Number(hidden) / Number(heads),
+          width === null || width === asNumber(hidden) / asNumber(heads),
         why: 'the norm of the heads has the width of the model',
         severity: 'error',
       },

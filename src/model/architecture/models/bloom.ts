@@ -1,4 +1,5 @@
 /** BLOOM (arXiv 2211.05100): ALiBi instead of position embeddings, a norm after the embedding. */
+import { asNumber } from '../../../base/values.js';
 import { alibi } from '../constructors/attention-layers.js';
 import { activation, linear, residual, sequence } from '../constructors/basic-layers.js';
 import { alibiSlopes } from '../masks.js';
@@ -48,7 +49,7 @@ export const bloom = defineGpt({
       max_position_embeddings: unreadBut([], 'ALiBi sets no limit'),
       n_inner: unreadBut([]),
       slow_but_exact: {
-        allows: (slow, { pretraining_tp: slices = 1 }) => slow !== true || Number(slices) <= 1,
+        allows: (slow, { pretraining_tp: slices = 1 }) => slow !== true || asNumber(slices) <= 1,
         why: 'products in pretraining_tp slices leave their biases out',
         severity: 'error',
       },

@@ -1,5 +1,7 @@
 /** DBRX (Databricks 2024): LayerNorms without biases, clipped attention, experts below each other in three tensors. */
+
 import * as z from 'zod';
+import { asNumber, asText } from '../../../base/values.js';
 import { rotary } from '../constructors/attention-layers.js';
 import { layerNormLayer } from '../constructors/basic-layers.js';
 import { mixtureOfExperts, router, stackedExperts } from '../constructors/feed-forward-layers.js';
@@ -120,7 +122,7 @@ export const dbrx = defineGpt({
         const remark: KeyRemark = {
           path: ['attn_config', 'rope_theta'],
           severity: 'warning',
-          why: `transformers rotates with the rope_theta of the whole file, ${read}`,
+          why: `transformers rotates with the rope_theta of the whole file, ${asText(read)}`,
           ...(typeof unread === 'number' && {
             advice: `add "rope_theta": ${unread} to the file itself to rotate with it; transformers needs both`,
           }),
@@ -156,7 +158,7 @@ export const dbrx = defineGpt({
       head_dim: {
         allows: (width, { d_model = 2048, hidden_size = d_model, n_heads = 16, ...more }) =>
           width === null ||
-          width === Number(hidden_size) / Number(more.num_attention_heads ?? n_heads),
+          width === asNumber(hidden_size) / asNumber(more.num_attention_heads ?? n_heads),
         why: 'it is taken for the number of dimensions that are rotated',
         severity: 'error',
       },

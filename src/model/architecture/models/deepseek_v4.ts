@@ -2,7 +2,9 @@
  * DeepSeek-V4 (transformers 5.18, models/deepseek_v4): attention to a window and to compressed keys, an indexer that
  * chooses among these, hyper-connections, and experts by token id in the first layers. Described, not run.
  */
+
 import * as z from 'zod';
+import { asNumber, asText } from '../../../base/values.js';
 import { linear, rmsNormLayer } from '../constructors/basic-layers.js';
 import { described } from '../constructors/described-layer.js';
 import { mixtureOfExperts } from '../constructors/feed-forward-layers.js';
@@ -97,7 +99,7 @@ const OF_RATIO: Readonly<Record<string, string>> = { 0: WINDOW, 4: SPARSE, 128: 
 
 /** Lists that the class derives, from the keys of published files where these have them. */
 function listsIn(config: JsonObject): JsonObject {
-  const layers = Math.min(Number(config.num_hidden_layers ?? LAYERS), MAX_LAYERS);
+  const layers = Math.min(asNumber(config.num_hidden_layers ?? LAYERS), MAX_LAYERS);
   const { layer_types: kinds, compress_ratios: ratios, mlp_layer_types: networks } = config;
   const cut = (list: unknown): unknown => (Array.isArray(list) ? list.slice(0, layers) : list);
   const rates = {
@@ -107,9 +109,9 @@ function listsIn(config: JsonObject): JsonObject {
     ...(config.compress_rate_hca != null && { [HEAVY]: config.compress_rate_hca }),
   };
   const ofRatios = Array.isArray(ratios)
-    ? ratios.map((ratio) => OF_RATIO[String(ratio)] ?? ratio)
+    ? ratios.map((ratio) => OF_RATIO[asText(ratio)] ?? ratio)
     : undefined;
-  const hashed = Number(config.num_hash_layers ?? HASHED);
+  const hashed = asNumber(config.num_hash_layers ?? HASHED);
   return {
     layer_types: cut(kinds ?? ofRatios),
     compress_rates: rates,

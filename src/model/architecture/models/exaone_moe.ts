@@ -1,4 +1,5 @@
 /** K-EXAONE (arXiv 2601.01739): attention of EXAONE 4.0 with experts of DeepSeek-V3. */
+import { asNumber } from '../../../base/values.js';
 import { harmless, type JsonObject, unreadBut, unreadEach } from '../transformer/config-keys.js';
 import {
   bestTwoRules,
@@ -19,7 +20,7 @@ const DENSE = 1;
 const isSparseAt = (
   { mlp_layer_types: types, first_k_dense_replace: dense = DENSE }: JsonObject,
   index: number,
-): boolean => (Array.isArray(types) ? types[index] === 'sparse' : index >= Number(dense));
+): boolean => (Array.isArray(types) ? types[index] === 'sparse' : index >= asNumber(dense));
 
 const {
   n_routed_experts: num_experts,

@@ -1,5 +1,7 @@
 /** Gemma 4, the text part: per-layer inputs, shared keys and values, other heads in layers without a window. */
+
 import * as z from 'zod';
+import { asNumber } from '../../../base/values.js';
 import {
   plainRmsNorm,
   rmsNormLayer,
@@ -148,7 +150,7 @@ function areFullLayers(
   indices: ReadonlySet<number>,
   { layer_types: types, num_hidden_layers: layers }: JsonObject,
 ): boolean {
-  const count = Array.isArray(types) ? types.length : Number(layers ?? DEFAULT_LAYERS);
+  const count = Array.isArray(types) ? types.length : asNumber(layers ?? DEFAULT_LAYERS);
   const isFull = (index: number) =>
     index === count - 1 ||
     (Array.isArray(types) ? types[index] === 'full_attention' : (index + 1) % PERIOD === 0);

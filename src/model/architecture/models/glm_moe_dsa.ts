@@ -1,5 +1,7 @@
 /** GLM-5: DeepSeek-V3.2 whose layers can take the keys that an earlier layer chose (arXiv 2603.12201). */
+
 import * as z from 'zod';
+import { asNumber } from '../../../base/values.js';
 import { defineRules } from '../family.js';
 import type { LatentAttention } from '../layer.js';
 import { MAX_LAYERS } from '../param.js';
@@ -81,11 +83,11 @@ function indexerTypesIn(config: JsonObject): JsonObject {
       typeof pattern === 'string' ? [...pattern].map((c) => OF_LETTERS[c] ?? c) : pattern;
     return { indexer_types: kinds };
   }
-  const period = Math.max(Number(config.index_topk_freq ?? 1), 1);
+  const period = Math.max(asNumber(config.index_topk_freq ?? 1), 1);
   if (period === 1) return {};
-  const offset = Number(config.index_skip_topk_offset ?? 2);
+  const offset = asNumber(config.index_skip_topk_offset ?? 2);
   // More layers are refused as such.
-  const layers = Math.min(Number(num_hidden_layers ?? LAYERS), MAX_LAYERS);
+  const layers = Math.min(asNumber(num_hidden_layers ?? LAYERS), MAX_LAYERS);
   return {
     indexer_types: Array.from({ length: layers }, (_, index) =>
       Math.max(index - offset + 1, 0) % period === 0 ? 'full' : 'shared',

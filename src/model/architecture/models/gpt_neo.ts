@@ -1,6 +1,6 @@
 /** GPT-Neo: learned positions, a window in some layers, scores that are not scaled. */
 import * as z from 'zod';
-import { sumOf } from '../../../base/values.js';
+import { asNumber, sumOf } from '../../../base/values.js';
 import { slidingWindow } from '../constructors/attention-layers.js';
 import { learnedPositions } from '../constructors/basic-layers.js';
 import { harmless, NO_ROTARY_KEYS, SUMMARY_KEYS } from '../transformer/config-keys.js';
@@ -77,7 +77,7 @@ export const gptNeo = defineGpt({
     const settings = decoderProxy(document, tokens, bounds);
     const layers = settings.find(({ path }) => path === 'model.num_layers')?.value;
     const { attention_types: types } = document.model;
-    const listed = Array.from({ length: Number(layers) }, (_, index) => kindAt(types, index));
+    const listed = Array.from({ length: asNumber(layers) }, (_, index) => kindAt(types, index));
     return [
       ...settings,
       { path: 'model.attention_types', value: [[listed, 1]] },

@@ -1,5 +1,7 @@
 /** GPT-NeoX and Pythia (arXiv 2204.06745, 2304.01373): parallel attention and feed-forward. */
+
 import * as z from 'zod';
+import { asNumber } from '../../../base/values.js';
 import { rotary } from '../constructors/attention-layers.js';
 import { layerNormLayer, residual, sequence } from '../constructors/basic-layers.js';
 import { type JsonObject, unreadBut } from '../transformer/config-keys.js';
@@ -43,7 +45,7 @@ export const neoxKeys = (defaults: { readonly width: number; readonly heads: num
     allows: (
       width: unknown,
       { hidden_size = defaults.width, num_attention_heads = defaults.heads }: JsonObject,
-    ) => width === null || width === Number(hidden_size) / Number(num_attention_heads),
+    ) => width === null || width === asNumber(hidden_size) / asNumber(num_attention_heads),
     why: 'another part of each head is rotated',
     severity: 'error',
   } as const,

@@ -1,4 +1,5 @@
 /** Hunyuan, dense: norms on queries and keys after their rotation. */
+import { asNumber } from '../../../base/values.js';
 import { rmsNormLayer } from '../constructors/basic-layers.js';
 import { ntkBase } from '../rotary-scaling.js';
 import type { JsonObject } from '../transformer/config-keys.js';
@@ -18,8 +19,8 @@ function baseIn(config: JsonObject): number | undefined {
   } = rotaryIn(config);
   if (rope_type !== 'dynamic' || !alpha) return undefined;
   const { hidden_size = 4096, num_attention_heads = 32, head_dim } = config;
-  const width = Number(head_dim ?? Number(hidden_size) / Number(num_attention_heads));
-  return ntkBase(Number(rope_theta), Number(alpha), width);
+  const width = asNumber(head_dim ?? asNumber(hidden_size) / asNumber(num_attention_heads));
+  return ntkBase(asNumber(rope_theta), asNumber(alpha), width);
 }
 
 /** Rotary settings, with or without experts. */

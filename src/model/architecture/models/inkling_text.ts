@@ -2,7 +2,9 @@
  * Inkling (transformers 5.18, models/inkling): attention with learned biases of the distance, short convolutions behind
  * keys, values and both branches, and experts whose router scores the shared ones too. Described, not run.
  */
+
 import * as z from 'zod';
+import { asNumber } from '../../../base/values.js';
 import { rmsNormLayer } from '../constructors/basic-layers.js';
 import { described } from '../constructors/described-layer.js';
 import { mixtureOfExperts, packedExperts } from '../constructors/feed-forward-layers.js';
@@ -67,13 +69,13 @@ type Config = z.output<typeof schema>['model'];
 
 /** Lists that the class derives. */
 function listsIn(config: JsonObject): JsonObject {
-  const layers = Math.min(Number(config.num_hidden_layers ?? LAYERS), MAX_LAYERS);
+  const layers = Math.min(asNumber(config.num_hidden_layers ?? LAYERS), MAX_LAYERS);
   const { layer_types: kinds, local_layer_ids: local, mlp_layer_types: networks } = config;
   const isLocal = (index: number) =>
     Array.isArray(local) ? local.includes(index) : (index + 1) % PERIOD !== 0;
   const each = <Kind>(kind: (index: number) => Kind) =>
     Array.from({ length: layers }, (_, at) => kind(at));
-  const dense = Number(config.dense_mlp_idx ?? 0);
+  const dense = asNumber(config.dense_mlp_idx ?? 0);
   return {
     ...(kinds == null && {
       layer_types: each((index) => (isLocal(index) ? 'hybrid_sliding' : 'hybrid')),

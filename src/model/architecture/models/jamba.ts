@@ -1,5 +1,7 @@
 /** Jamba (arXiv 2403.19887): Mamba layers and attention without positions, and experts in some of them. */
+
 import * as z from 'zod';
+import { asNumber } from '../../../base/values.js';
 import { rmsNormLayer } from '../constructors/basic-layers.js';
 import { mambaLayer } from '../constructors/recurrent-layers.js';
 import { unreadEach } from '../transformer/config-keys.js';
@@ -77,8 +79,8 @@ export const jamba = defineTransformer({
       severity: 'error' as const,
       reads: [`model.${which}_layer_offset`, `model.${which}_layer_period`] as const,
       check({ model }: { readonly model: Readonly<Record<string, unknown>> }) {
-        const first = Number(model[`${which}_layer_offset`]);
-        const every = Number(model[`${which}_layer_period`]);
+        const first = asNumber(model[`${which}_layer_offset`]);
+        const every = asNumber(model[`${which}_layer_period`]);
         return first < every
           ? undefined
           : {

@@ -1,6 +1,7 @@
 /** Kimi Linear (arXiv 2510.26692): Kimi delta attention, latent attention without positions, and experts. */
 
 import * as z from 'zod';
+import { asNumber, asText } from '../../../base/values.js';
 import { gatedRmsNorm, linear, rmsNormLayer, sequence } from '../constructors/basic-layers.js';
 import { kimiDelta } from '../constructors/linear-attention-layers.js';
 import { causalConv } from '../constructors/recurrent-layers.js';
@@ -130,7 +131,7 @@ const isObject = (value: unknown): value is JsonObject =>
 function layerTypesIn({ num_hidden_layers: layers = 27 }: JsonObject, lists: JsonObject) {
   const { full_attn_layers: full, kda_layers: delta } = lists;
   if (!Array.isArray(full) || !Array.isArray(delta)) return undefined;
-  const count = Number(layers);
+  const count = asNumber(layers);
   // Other numbers of layers are refused as such.
   if (!Number.isInteger(count) || count < 1 || count > MAX_LAYERS) return undefined;
   const types = new Array<unknown>(count).fill(null);
@@ -145,7 +146,7 @@ function layerTypesIn({ num_hidden_layers: layers = 27 }: JsonObject, lists: Jso
 }
 
 const isLayer = (number: unknown, count: number): number is number =>
-  Number.isInteger(number) && Number(number) >= 1 && Number(number) <= count;
+  Number.isInteger(number) && asNumber(number) >= 1 && asNumber(number) <= count;
 
 /** Settings that published files have in a section of their own, which overrides the others. */
 function linearIn(config: JsonObject): JsonObject {
@@ -162,7 +163,7 @@ function linearIn(config: JsonObject): JsonObject {
 /** Layout of a `config.json` of the class; a file can show another one. */
 function layoutOf(config: JsonObject): KimiConfig['stored_names'] {
   if (isHeldInMemory(config)) return 'held';
-  return Number.parseInt(String(config.transformers_version ?? ''), 10) >= 5
+  return Number.parseInt(asText(config.transformers_version ?? ''), 10) >= 5
     ? 'saved'
     : 'published';
 }

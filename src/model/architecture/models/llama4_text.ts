@@ -2,7 +2,9 @@
  * Llama 4, the text part: chunks in layers with RoPE, a temperature in those without, weights of experts applied to
  * their input.
  */
+
 import * as z from 'zod';
+import { asNumber } from '../../../base/values.js';
 import { chunkWindow } from '../constructors/attention-layers.js';
 import { plainRmsNorm } from '../constructors/basic-layers.js';
 import { mixtureOfExperts, packedExperts, router } from '../constructors/feed-forward-layers.js';
@@ -117,7 +119,7 @@ export const llama4Text = defineDecoder({
       no_rope_layers: Array.isArray(list)
         ? list.length === 0
           ? null
-          : list.slice(0, Number(layers))
+          : list.slice(0, asNumber(layers))
         : undefined,
     }),
   },

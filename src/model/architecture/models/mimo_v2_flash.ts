@@ -1,5 +1,7 @@
 /** MiMo-V2-Flash (Xiaomi): windows with sinks and twice the key-value heads, narrower values, experts of DeepSeek-V3. */
+
 import * as z from 'zod';
+import { asNumber } from '../../../base/values.js';
 import { attention, slidingWindow } from '../constructors/attention-layers.js';
 import { linear, scale, sequence } from '../constructors/basic-layers.js';
 import { defineRules } from '../family.js';
@@ -55,8 +57,9 @@ const slidesByRule = (index: number): boolean => index !== 0 && (index + 1) % 6 
 const kindsIn = ({ layer_types: types, num_hidden_layers: layers }: JsonObject): unknown[] =>
   Array.isArray(types)
     ? types
-    : Array.from({ length: Math.min(Number(layers ?? SIZES.num_hidden_layers), 6) }, (_, index) =>
-        slidesByRule(index) ? 'sliding_attention' : 'full_attention',
+    : Array.from(
+        { length: Math.min(asNumber(layers ?? SIZES.num_hidden_layers), 6) },
+        (_, index) => (slidesByRule(index) ? 'sliding_attention' : 'full_attention'),
       );
 
 const {
@@ -166,7 +169,7 @@ export const mimoV2Flash = defineDecoder({
         ({ num_attention_heads: heads = SIZES.num_attention_heads }) => heads,
       ),
       swa_num_key_value_heads: asComputed(
-        ({ num_key_value_heads: keys = SIZES.num_key_value_heads }) => 2 * Number(keys),
+        ({ num_key_value_heads: keys = SIZES.num_key_value_heads }) => 2 * asNumber(keys),
       ),
       swa_head_dim: asComputed(({ head_dim: width = SIZES.head_dim }) => width),
       swa_v_head_dim: asComputed(({ v_head_dim: width = VALUE_DIM }) => width),

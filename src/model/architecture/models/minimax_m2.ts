@@ -1,4 +1,5 @@
 /** MiniMax-M2: experts with sigmoid scores, norms over all queries and all keys, and partly rotated heads. */
+import { asNumber } from '../../../base/values.js';
 import { mixtureOfExperts, router } from '../constructors/feed-forward-layers.js';
 import { buffer } from '../param.js';
 import type { JsonObject } from '../transformer/config-keys.js';
@@ -23,7 +24,9 @@ function rotatedPartIn(config: JsonObject): JsonObject {
   const { partial_rotary_factor: part } = partialFactorIn(config);
   const { rotary_dim: rotated, head_dim: width = HEAD_DIM } = config;
   if (part !== undefined || rotated == null) return { partial_rotary_factor: part };
-  return { partial_rotary_factor: config.partial_rotary_factor ?? Number(rotated) / Number(width) };
+  return {
+    partial_rotary_factor: config.partial_rotary_factor ?? asNumber(rotated) / asNumber(width),
+  };
 }
 
 export const minimaxM2 = defineDecoder({

@@ -1,5 +1,7 @@
 /** MiniMax-M3: attention to chosen blocks of keys, partly rotated heads, and networks with limited gates. */
+
 import * as z from 'zod';
+import { asNumber } from '../../../base/values.js';
 import { blockIndexer, rotary } from '../constructors/attention-layers.js';
 import { linear, rmsNormLayer } from '../constructors/basic-layers.js';
 import { mixtureOfExperts, router } from '../constructors/feed-forward-layers.js';
@@ -208,8 +210,8 @@ export const minimaxM3VlText = defineDecoder({
       rotary_dim: unreadBut(
         (rotated, config) =>
           rotated ===
-          Number(config.head_dim ?? HEAD_DIM) *
-            Number(partialFactorIn(config).partial_rotary_factor ?? 1),
+          asNumber(config.head_dim ?? HEAD_DIM) *
+            asNumber(partialFactorIn(config).partial_rotary_factor ?? 1),
         'partial_rotary_factor says how much of a head is rotated',
       ),
       hidden_act: unreadBut(['silu', 'swigluoai'], 'the gates are always g · σ(α · g)'),

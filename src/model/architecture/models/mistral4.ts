@@ -1,4 +1,5 @@
 /** Mistral 4: latent attention with queries that grow with their position, and experts with softmax scores. */
+import { asNumber } from '../../../base/values.js';
 import { type JsonObject, unreadBut } from '../transformer/config-keys.js';
 import {
   BEST_TWO_RULES,
@@ -60,7 +61,7 @@ const reading = temperedReading(
   },
   ({ partial_rotary_factor: part, ...rotary }, config) => {
     const { qk_rope_head_dim: turned = TURNED, qk_nope_head_dim: still = STILL } = config;
-    const known = Number(turned) / (Number(turned) + Number(still));
+    const known = asNumber(turned) / (asNumber(turned) + asNumber(still));
     return part === known ? rotary : { ...rotary, partial_rotary_factor: part };
   },
 );
@@ -68,7 +69,7 @@ const reading = temperedReading(
 const isWholeHead = (
   width: unknown,
   { qk_nope_head_dim: still = STILL, qk_rope_head_dim: turned = TURNED }: JsonObject,
-) => width === Number(still) + Number(turned);
+) => width === asNumber(still) + asNumber(turned);
 
 export const mistral4 = defineDecoder({
   title: 'Mistral 4: latent attention, experts',

@@ -1,4 +1,5 @@
 /** The decoder of ModernBERT (Ettin, arXiv 2507.11412): a norm behind the embedding, a network before the head. */
+import { asNumber } from '../../../base/values.js';
 import {
   activation,
   fusedProjection,
@@ -100,7 +101,7 @@ export const modernbertDecoder = defineGpt({
   ],
   huggingFace: {
     more: ({ sliding_window: window, local_attention: width = 128 }) => ({
-      sliding_window: window === undefined ? Math.floor(Number(width) / 2) || -1 : window,
+      sliding_window: window === undefined ? Math.floor(asNumber(width) / 2) || -1 : window,
     }),
     reads: ['local_attention', 'global_rope_theta', 'local_rope_theta'],
     rotary: {
@@ -112,7 +113,7 @@ export const modernbertDecoder = defineGpt({
       rope_theta: unreadBut([], 'this family reads global_rope_theta and local_rope_theta'),
       head_dim: {
         allows: (width, { hidden_size: hidden = 768, num_attention_heads: heads = 12 }) =>
-          width === null || width === Number(hidden) / Number(heads),
+          width === null || width === asNumber(hidden) / asNumber(heads),
         why: 'it is taken for the number of dimensions that are rotated',
         severity: 'error',
       },

@@ -2,7 +2,9 @@
  * Qwen4-Exp, the text part (transformers 5.18, models/qwen4_exp): gated DeltaNet and attention with an indexer of blocks,
  * residual streams joined by gates, experts, and tables of n-grams. Described, not run.
  */
+
 import * as z from 'zod';
+import { asNumber } from '../../../base/values.js';
 import { linear, rmsNormLayer, sequence } from '../constructors/basic-layers.js';
 import { described } from '../constructors/described-layer.js';
 import { mixtureOfExperts, router } from '../constructors/feed-forward-layers.js';
@@ -92,12 +94,12 @@ type Config = z.output<typeof schema>['model'];
 /** The list of kinds with the class's names, and n-gram layers in order. */
 function listsIn(config: JsonObject): JsonObject {
   const { layer_types: kinds, full_attention_interval: interval, ple_layer_ids: ngrams } = config;
-  const layers = Math.min(Number(config.num_hidden_layers ?? LAYERS), MAX_LAYERS);
+  const layers = Math.min(asNumber(config.num_hidden_layers ?? LAYERS), MAX_LAYERS);
   return {
     layer_types: Array.isArray(kinds)
       ? kinds.map((kind) => (kind === 'full_attention' ? 'indexed_attention' : kind))
       : Array.from({ length: layers }, (_, index) =>
-          (index + 1) % Number(interval ?? 4) ? 'linear_attention' : 'indexed_attention',
+          (index + 1) % asNumber(interval ?? 4) ? 'linear_attention' : 'indexed_attention',
         ),
     ...(Array.isArray(ngrams) && { ple_layer_ids: [...new Set(ngrams)].sort((a, b) => a - b) }),
   };

@@ -1,4 +1,5 @@
 /** SmolLM 3: Llama without positions in every fourth layer (NoPE, arXiv 2501.18795). */
+import { asNumber } from '../../../base/values.js';
 import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js';
 import {
   attentionBias,
@@ -40,7 +41,7 @@ export const smollm3 = defineDecoder({
   huggingFace: {
     // Transformers ignores entries beyond the number of layers.
     more: ({ no_rope_layers: list, num_hidden_layers: layers = DEFAULT_LAYERS }) => ({
-      no_rope_layers: Array.isArray(list) ? list.slice(0, Number(layers)) : undefined,
+      no_rope_layers: Array.isArray(list) ? list.slice(0, asNumber(layers)) : undefined,
     }),
   },
   attention({ config, index }) {

@@ -1,4 +1,5 @@
 /** StableLM (arXiv 2402.17834): LayerNorms and gates; the 12B has a norm of its own for each head. */
+import { asNumber } from '../../../base/values.js';
 import { headNorms, layerNormLayer } from '../constructors/basic-layers.js';
 import { unreadBut } from '../transformer/config-keys.js';
 import { parallelBlock, preNormBlock } from '../transformer/decoder-parts.js';
@@ -34,7 +35,7 @@ export const stablelm = defineDecoder({
     limited: {
       head_dim: unreadBut(
         (width, { hidden_size = 2560, num_attention_heads: heads = 32 }) =>
-          width === null || width === Number(hidden_size) / Number(heads),
+          width === null || width === asNumber(hidden_size) / asNumber(heads),
       ),
     },
   },

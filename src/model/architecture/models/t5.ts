@@ -2,7 +2,9 @@
  * T5 (arXiv 1910.10683), T5 1.1 and Flan-T5, mT5 and UMT5: an encoder and a decoder with biases of the distance.
  * Described, not run. Source: models/t5, mt5 and umt5 of transformers 5.18.
  */
+
 import * as z from 'zod';
+import { asText } from '../../../base/values.js';
 import {
   blockNames,
   embedding,
@@ -245,7 +247,7 @@ const t5Like = (
 
 /** A file that unties its head, as those of T5 1.1, Flan-T5 and mT5 do. */
 const ownHead = ({ tie_word_embeddings: tied, architectures }: JsonObject) =>
-  tied === false && String(architectures).includes('ForConditionalGeneration')
+  tied === false && asText(architectures).includes('ForConditionalGeneration')
     ? [
         {
           path: ['tie_word_embeddings'],

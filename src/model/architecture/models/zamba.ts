@@ -1,6 +1,7 @@
 /** Zamba 7B (arXiv 2405.16712): Mamba layers with heads, and before some of them one transformer block that all share. */
 
 import * as z from 'zod';
+import { asNumber } from '../../../base/values.js';
 import { attention } from '../constructors/attention-layers.js';
 import {
   embeddingJoin,
@@ -145,7 +146,7 @@ export const zamba = defineTransformer({
       ...unreadEach(Object.keys(NO_ROTARY_KEYS).filter((key) => key !== 'head_dim')),
       ...unreadEach(['attention_bias', 'mlp_bias'], [false]),
       attention_hidden_size: follows(
-        ({ hidden_size: hidden }) => 2 * Number(hidden ?? HIDDEN),
+        ({ hidden_size: hidden }) => 2 * asNumber(hidden ?? HIDDEN),
         'attention reads the input and the embedding: 2 · hidden_size values',
       ),
     },

@@ -1,5 +1,7 @@
 /** Zamba 2 (arXiv 2411.15242): Mamba-2 layers, and before some of them a transformer block that several share. */
+
 import * as z from 'zod';
+import { asNumber } from '../../../base/values.js';
 import { attention } from '../constructors/attention-layers.js';
 import {
   adapted,
@@ -239,7 +241,7 @@ export const zamba2 = defineTransformer({
     limited: {
       use_conv_bias: unreadBut([true], 'the convolution has its biases in any case'),
       attention_hidden_size: follows(
-        ({ hidden_size: hidden }) => 2 * Number(hidden ?? 2560),
+        ({ hidden_size: hidden }) => 2 * asNumber(hidden ?? 2560),
         'attention reads the input and the embedding: 2 · hidden_size values',
       ),
       layer_types: {

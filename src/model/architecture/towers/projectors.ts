@@ -1,4 +1,5 @@
 /** Products between a tower and a language model, in the classes of transformers 5.18. */
+import { asNumber } from '../../../base/values.js';
 import { layerNormLayer, linear, rmsNormLayer } from '../constructors/basic-layers.js';
 import type { Layer } from '../layer.js';
 import type { JsonObject } from '../transformer/config-keys.js';
@@ -18,7 +19,7 @@ const featureLayers = ({ vision_feature_layer: layers }: JsonObject): number =>
   Array.isArray(layers) ? layers.length : 1;
 
 const integer = (value: unknown, byDefault: number): number =>
-  Number.isSafeInteger(value) && Number(value) > 0 ? Number(value) : byDefault;
+  Number.isSafeInteger(value) && asNumber(value) > 0 ? asNumber(value) : byDefault;
 
 /** Two products with an activation between them. */
 const twoProducts = (

@@ -3,7 +3,7 @@
  * those of the classes of transformers 5.18.
  */
 import * as z from 'zod';
-import { isRecord } from '../../../base/values.js';
+import { asNumber, asText, isRecord } from '../../../base/values.js';
 import type { KeyRemark } from '../family.js';
 import type { Component, Layer } from '../layer.js';
 import { MAX_LAYERS, type Param } from '../param.js';
@@ -110,7 +110,7 @@ const WHOLES: Readonly<Record<string, Around | readonly Around[]>> = {
 };
 
 const aroundOf = ({ model_type: kind }: JsonObject): readonly Around[] =>
-  Object.hasOwn(WHOLES, String(kind)) ? [WHOLES[String(kind)] ?? []].flat() : [];
+  Object.hasOwn(WHOLES, asText(kind)) ? [WHOLES[asText(kind)] ?? []].flat() : [];
 
 /** Section of the tower of a whole model that its config lacks: its class then has one with sizes by default. */
 export const missingTower = (whole: JsonObject): string | undefined =>
@@ -178,7 +178,7 @@ const part = (
 
 function kindOf({ kind, isFixed }: Around, { model_type: named }: JsonObject) {
   if (isFixed || named == null) return kind;
-  const name = String(named);
+  const name = asText(named);
   if (Object.hasOwn(SAME, name)) return SAME[name];
   return Object.hasOwn(TOWERS, name) ? (name as TowerKind) : undefined;
 }
@@ -198,7 +198,7 @@ function readTower(
   const all: HarmlessKeys = { ...ENCODER_VALUES, ...harmless };
   const { settings, remarks } = huggingFaceReader(model, { harmless: all, names }).read(section);
   const { torch_dtype: _, ...sizes } = settings;
-  const deepest = DEPTHS.find((name) => Number(sizes[name]) > MAX_LAYERS);
+  const deepest = DEPTHS.find((name) => asNumber(sizes[name]) > MAX_LAYERS);
   if (deepest) return { problem: `${key}.${deepest} is more than ${MAX_LAYERS} layers` };
   const found = model.safeParse(sizes);
   if (!found.success) {

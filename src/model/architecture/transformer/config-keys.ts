@@ -2,7 +2,9 @@
  * Use of the `config.json` keys that no family has a setting for. Sources:
  * `configuration_utils.py`, `masking_utils.py`, `cache_utils.py` and the models of transformers 5.18.
  */
+
 import type { Severity } from '../../../base/errors.js';
+import { asNumber, asText } from '../../../base/values.js';
 
 export type JsonObject = Readonly<Record<string, unknown>>;
 
@@ -64,8 +66,8 @@ export const headDimOfWidth = (usual: {
     width === null ||
     width ===
       Math.floor(
-        Number(hidden_size ?? usual.hidden_size) /
-          Number(num_attention_heads ?? usual.num_attention_heads),
+        asNumber(hidden_size ?? usual.hidden_size) /
+          asNumber(num_attention_heads ?? usual.num_attention_heads),
       ),
   why: 'it is taken for the number of dimensions that are rotated',
   severity: 'error',
@@ -259,7 +261,7 @@ export const LIMITED: LimitedKeys = {
   partial_rotary_factor: unreadBut([1], 'this family rotates whole heads'),
   architectures: {
     allows: (value) =>
-      !Array.isArray(value) || value.every((name) => CAUSAL_CLASS.test(String(name))),
+      !Array.isArray(value) || value.every((name) => CAUSAL_CLASS.test(asText(name))),
     why: 'the class has another head than the language model that is described',
     severity: 'warning',
   },

@@ -1,5 +1,7 @@
 /** Parts shared by DeepSeek's second and third generation (arXiv 2405.04434, 2412.19437). */
+
 import * as z from 'zod';
+import { asNumber } from '../../../base/values.js';
 import { latentAttention, rotary } from '../constructors/attention-layers.js';
 import { linear, rmsNormLayer, sequence } from '../constructors/basic-layers.js';
 import { mixtureOfExperts, router } from '../constructors/feed-forward-layers.js';
@@ -161,13 +163,13 @@ const ROTATED = {
 export const latentKeys = (still = 128, turned = 64): LimitedKeys => ({
   num_key_value_heads: {
     allows: (count, { num_attention_heads: heads }) =>
-      count === null || heads === undefined || 2 * Number(count) > Number(heads),
+      count === null || heads === undefined || 2 * asNumber(count) > asNumber(heads),
     why: 'latent attention has keys and values for every head, which the class would repeat',
     severity: 'error',
   },
   qk_head_dim: unreadBut(
     (width, { qk_nope_head_dim: nope = still, qk_rope_head_dim: rotated = turned }) =>
-      width === Number(nope) + Number(rotated),
+      width === asNumber(nope) + asNumber(rotated),
     'it is the sum of qk_nope_head_dim and qk_rope_head_dim',
   ),
   partial_rotary_factor: unreadBut([1], 'this family rotates qk_rope_head_dim dimensions'),
@@ -228,7 +230,7 @@ export const routedRules = (key: string) => [
   ]),
 ];
 
-const numberAt = (model: object, key: string) => Number((model as JsonObject)[key]);
+const numberAt = (model: object, key: string) => asNumber((model as JsonObject)[key]);
 
 /** `routedRules` with the usual keys, and one for the dense layers. */
 export const ROUTED_RULES = [

@@ -1,5 +1,7 @@
 /** Defines families from before Llama, which share GPT-2's frame under keys and names of their own. */
+
 import type * as z from 'zod';
+import { asNumber, asText } from '../../../base/values.js';
 import { layerNormLayer } from '../constructors/basic-layers.js';
 import type { Dimensions, Family } from '../family.js';
 import type { Layer, NormLayer } from '../layer.js';
@@ -180,7 +182,7 @@ export function defineGpt<Schema extends TransformerSchema>({
 }: GptFamily<Schema>): Family<Schema> {
   const { sizes } = frame;
   const prefixes = prefixesOf(frame);
-  const prefixOf = ({ model }: z.output<Schema>) => String((model as JsonObject).stored_prefix);
+  const prefixOf = ({ model }: z.output<Schema>) => asText((model as JsonObject).stored_prefix);
   const usualRules = [
     ...headsDivide(sizes.heads[0], sizes.width[0]),
     ...lengthRules(sizes.positions[0]),
@@ -198,7 +200,7 @@ export function defineGpt<Schema extends TransformerSchema>({
     build(document: z.output<Schema>) {
       const config: ConfigOf<Schema> = document.model;
       const values = config as JsonObject;
-      const sizeOf = ([key]: Size<unknown>) => Number(values[key]);
+      const sizeOf = ([key]: Size<unknown>) => asNumber(values[key]);
       const [hidden, heads] = [sizeOf(sizes.width), sizeOf(sizes.heads)];
       const layout = { hidden, heads, keyValueHeads: heads, headDim: hidden / heads };
       const positions = sizeOf(sizes.positions);
@@ -209,10 +211,10 @@ export function defineGpt<Schema extends TransformerSchema>({
         positions,
         ...layout,
         layout,
-        inner: Number(values[sizes.feedForward?.[0] ?? ''] ?? 4 * hidden),
+        inner: asNumber(values[sizes.feedForward?.[0] ?? ''] ?? 4 * hidden),
         norm: (name: string) =>
           norm?.(name, hidden, config) ??
-          layerNormLayer(name, hidden, Number(values.layer_norm_epsilon)),
+          layerNormLayer(name, hidden, asNumber(values.layer_norm_epsilon)),
       };
       return causalModel({
         paths: {

@@ -2,7 +2,9 @@
  * Defines the decoders of encoder-decoder models like BART (arXiv 1910.13461), as transformers' classes `…ForCausalLM`
  * hold them. They have the tensors of an attention to an encoder, which they do not compute without its output.
  */
+
 import type * as z from 'zod';
+import { asText } from '../../../base/values.js';
 import {
   layerNormLayer,
   learnedPositions,
@@ -296,9 +298,9 @@ export function encoderDecoderIn(
 ): LargerModel | undefined {
   const [named] = Array.isArray(architectures) ? architectures : [];
   if (named !== undefined) {
-    return /ForCausalLM$/.test(String(named))
+    return /ForCausalLM$/.test(asText(named))
       ? undefined
-      : { name: String(named), decoder, family };
+      : { name: asText(named), decoder, family };
   }
   if (isWhole === false) return undefined;
   return {

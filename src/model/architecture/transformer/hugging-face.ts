@@ -1,5 +1,7 @@
 /** Converts a Hugging Face `config.json` to a `model` section. */
+
 import type * as z from 'zod';
+import { asText } from '../../../base/values.js';
 import type { HuggingFaceReader, KeyRemark } from '../family.js';
 import {
   HARMLESS,
@@ -163,7 +165,7 @@ function withoutNulls(settings: JsonObject, model: z.ZodObject): Record<string, 
  * tensor layouts differ from the saved ones. They lack `architectures`, which a saved model has.
  */
 export function isHeldInMemory(config: JsonObject): boolean {
-  const version = Number.parseInt(String(config.transformers_version ?? ''), 10);
+  const version = Number.parseInt(asText(config.transformers_version ?? ''), 10);
   return version >= 5 && config.architectures == null;
 }
 

@@ -1,5 +1,7 @@
 /** Rotary positions: document settings, and their reader for a `config.json`. */
+
 import * as z from 'zod';
+import { asText } from '../../../base/values.js';
 import type { KeyRemark } from '../family.js';
 import type { RotaryScaling, Temperature } from '../layer.js';
 import { type JsonObject, unreadEach } from './config-keys.js';
@@ -240,7 +242,7 @@ function unreadRotary(
       why:
         key === 'partial_rotary_factor'
           ? 'this family rotates whole heads'
-          : `rope_type ${type} does not read it`,
+          : `rope_type ${asText(type)} does not read it`,
     }));
 }
 

@@ -1,6 +1,7 @@
 /** Config rules of transformer families that a schema cannot express. */
 
 import type { ProblemText } from '../../../base/errors.js';
+import { asNumber } from '../../../base/values.js';
 import { defineRules } from '../family.js';
 import type { JsonObject } from './config-keys.js';
 import type { RopeScaling } from './rotary.js';
@@ -68,7 +69,7 @@ const divisorRules = (
       reads: [`model.${key}`, `model.${wholeKey}`],
       check: ({ model }) => {
         const values = model as JsonObject;
-        const [part, whole] = [values[key], Number(values[wholeKey])];
+        const [part, whole] = [values[key], asNumber(values[wholeKey])];
         return typeof part === 'number' && whole % part !== 0
           ? {
               message: `${part} ${what} do not divide ${wholeText(whole)}`,
@@ -120,7 +121,7 @@ export function partOfEachHead(
   scalingKey: ScalingKey = 'rope_scaling',
 ): Rotated<HeadSettings> {
   const of = (model: HeadSettings) =>
-    Math.trunc(headsOf(model).headDim * Number((model as unknown as JsonObject)[key]));
+    Math.trunc(headsOf(model).headDim * asNumber((model as unknown as JsonObject)[key]));
   return {
     reads: [`model.${key}`, ...HEAD_KEYS],
     of,
@@ -344,7 +345,7 @@ export const expertRules = (experts: string, chosen = 'num_experts_per_tok') =>
       reads: [`model.${chosen}`, `model.${experts}`],
       check: ({ model }) => {
         const values = model as Readonly<Record<string, unknown>>;
-        const [there, taken] = [Number(values[experts]), Number(values[chosen])];
+        const [there, taken] = [asNumber(values[experts]), asNumber(values[chosen])];
         return there > 0 && taken > there
           ? {
               message: `${taken} experts for a token are more than the ${there} there are`,

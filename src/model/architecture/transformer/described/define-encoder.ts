@@ -2,8 +2,10 @@
  * Defines encoders of texts: classes of one kind that share the encoder and differ in their heads. Shapes and names
  * follow transformers 5.18.
  */
+
 import * as z from 'zod';
 import type { DocumentRule } from '../../../../base/errors.js';
+import { asText } from '../../../../base/values.js';
 import { languageModel, noHead, sequence } from '../../constructors/basic-layers.js';
 import type { Family, Ignored, NameOnLoad } from '../../family.js';
 import type { Embedding, Layer, Linear } from '../../layer.js';
@@ -47,7 +49,7 @@ function classIn(
   { architectures, id2label, num_labels }: JsonObject,
   classes: readonly string[],
 ): JsonObject {
-  const named = Array.isArray(architectures) ? architectures.map(String) : [];
+  const named = Array.isArray(architectures) ? architectures.map(asText) : [];
   const labels =
     typeof id2label === 'object' && id2label !== null
       ? Object.keys(id2label).length
@@ -63,7 +65,7 @@ const classesOnly = (classes: readonly string[]): LimitedKey => ({
   allows: (value) =>
     !Array.isArray(value) ||
     value.length === 0 ||
-    value.some((name) => classes.includes(String(name))),
+    value.some((name) => classes.includes(asText(name))),
   why: `the described classes are ${classes.join(', ')}`,
   severity: 'error',
 });
