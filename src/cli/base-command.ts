@@ -236,7 +236,7 @@ export abstract class BaseCommand extends Command {
     options?: Interfaces.Input<F, B, A>,
     argv?: string[],
   ): Promise<Interfaces.ParserOutput<F, B, A>> {
-    const parsed = await this.#read(options, argv);
+    const parsed = await this.readLine(options, argv);
     const flags = parsed.flags as unknown as Partial<OutputFlags>;
     if (!flags.quiet) this.#printNotes();
     await this.#mountReferences(parsed);
@@ -259,8 +259,8 @@ export abstract class BaseCommand extends Command {
     return [...argv];
   }
 
-  /** Parses the flags, and refuses those that contradict each other. */
-  async #read<
+  /** Parses the flags, and refuses those that contradict each other. Models of the hub stay as they are written. */
+  protected async readLine<
     F extends Interfaces.OutputFlags<Interfaces.FlagInput>,
     B extends Interfaces.OutputFlags<Interfaces.FlagInput>,
     A extends Interfaces.OutputArgs<Interfaces.ArgInput>,
@@ -295,7 +295,7 @@ export abstract class BaseCommand extends Command {
    * @throws UserError as the command.
    */
   async checkWords(_line: { readonly hasExample?: boolean }): Promise<void> {
-    const { flags, args, argv } = await this.#read(this.ctor);
+    const { flags, args, argv } = await this.readLine(this.ctor);
     await this.checkFlags(flags, args);
     const { checkSettings, checkWeights } = await import('./model-check.js');
     const { set, ...given }: CheckedFlags = flags;

@@ -99,7 +99,8 @@ export default class ConvertCheckpoint extends BaseCommand {
   /** Plans the conversion of a file that exists. A value that is an example may not suit it. */
   override async checkWords(line: { readonly hasExample?: boolean }) {
     await super.checkWords(line);
-    const parsed = await this.parse(ConvertCheckpoint);
+    // A check reads nothing from the hub.
+    const parsed = await this.readLine(ConvertCheckpoint);
     const { args, flags } = parsed;
     const isPlan = partsMode(givenFlags(parsed), []) !== undefined;
     const isAlone = args.in === undefined || fs.existsSync(args.in);

@@ -12,7 +12,9 @@ import {
   isAdapterPlace,
   locateModel,
   type ModelPlace,
+  refusePreset,
 } from '../input/model-input/locate.js';
+import { ownRepository } from '../input/published/published-models.js';
 import { verifyPlaces } from '../library/verify.js';
 import { verifyReport } from '../report/verify-report.js';
 
@@ -88,7 +90,8 @@ export default class Verify extends BaseCommand {
       if (isBeside && hasWeights(folder)) {
         throw new LineMistake(found, [this.#withWords({ [given]: folder })]);
       }
-      const suggestion = config.kind === 'config' ? undefined : hubSuggestion(given);
+      if (ownRepository(given) !== undefined) refusePreset(config);
+      const suggestion = config.kind === 'missing' ? hubSuggestion(given) : undefined;
       throw usageError(found, suggestion ?? commandForm(given, 'CHECKPOINT'));
     }
     // The user may have given a folder with weights for the config in it.

@@ -8,6 +8,7 @@ import type { ConversionRequest } from '../convert/conversion/job.js';
 import { withAdapter } from '../input/model-input/adapter-model.js';
 import { checkpointWarnings } from '../input/model-input/checkpoint/checkpoint-config.js';
 import { openModelCheckpoint } from '../input/model-input/gguf/gguf-checkpoint.js';
+import { refusePreset } from '../input/model-input/locate.js';
 import { type AnswerNotes, withNotes } from './answer.js';
 import { checkOptions, type OptionKinds, requireReference } from './arguments.js';
 import { CONFIG_KINDS, overridesOf, type SetOptions } from './models/describe-model.js';
@@ -141,6 +142,7 @@ export async function openedForConversion(
     noConfig = false,
   }: Pick<ConvertOptions, 'stateDict' | 'mergeLora' | 'config' | 'family' | 'noConfig'>,
 ) {
+  refusePreset(place);
   const checkpoint = openModelCheckpoint(place, { stateDict });
   if (mergeLora === undefined) return checkpoint;
   try {

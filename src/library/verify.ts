@@ -20,7 +20,12 @@ import {
   verifyCheckpoint,
 } from '../input/model-input/checkpoint/verify-checkpoint.js';
 import { openModelCheckpoint } from '../input/model-input/gguf/gguf-checkpoint.js';
-import { isAdapterPlace, locateModel, type ModelPlace } from '../input/model-input/locate.js';
+import {
+  isAdapterPlace,
+  locateModel,
+  type ModelPlace,
+  refusePreset,
+} from '../input/model-input/locate.js';
 import { type ModelLoadOptions, modelOf } from '../input/model-input/model-file.js';
 import { openModelSource, withErrorOf } from '../input/model-input/model-source.js';
 import { onnxViewOf } from '../input/model-input/onnx/onnx-tensors.js';
@@ -111,6 +116,7 @@ async function verifyWeights(
   options: ReadingOptions,
   surroundings: Surroundings,
 ): Promise<VerifyAnswer> {
+  refusePreset(places.checkpoint);
   const checkpoint = await opened(places, options);
   try {
     const found = await findConfig(checkpoint, places.config);

@@ -20,6 +20,9 @@ interface MountOptions {
   readonly isPinned: boolean;
 }
 
+/** Commands that read the tensors of a checkpoint from its index, and not its config alone. */
+const OF_TENSORS: ReadonlySet<string> = new Set(['inspect', 'verify', 'compare-srte']);
+
 export interface MountedModels {
   readonly references: readonly MountedReference[];
   /** Maps references as written to the paths that commands read. */
@@ -40,7 +43,7 @@ export async function mountAll(
   for (const { text, reference } of parsed) {
     if (need === undefined) throw needsDownload(`minimind ${command}`, reference);
     const mounted = await mountReference({
-      ...{ reference, text, need },
+      ...{ reference, text, need, takesSizes: need !== 'values' && !OF_TENSORS.has(command) },
       isOffline: flags.offline ?? false,
       // For two sides with a state dict each, the reader of each side fetches what it needs.
       stateDict: typeof flags['state-dict'] === 'string' ? flags['state-dict'] : undefined,

@@ -5,7 +5,6 @@ import { downloadLine } from '../../base/text/hub-names.js';
 import { parseJson } from '../../base/text/json.js';
 import { shortened } from '../../base/text/words.js';
 import { quote } from '../../config/quote.js';
-import { builtInAdvice } from '../published/published-models.js';
 import {
   type HttpAnswer,
   HttpClient,
@@ -59,10 +58,16 @@ export class HubClient {
   readonly #seen = new Map<string, { readonly size: number; readonly tags: Map<string, string> }>();
   /** Final addresses of files after their redirects. */
   readonly #places = new Map<string, URL>();
+  readonly #withoutNetwork: (repository: string) => string | undefined;
   #bytesFetched = 0;
 
-  constructor(settings: HubSettings) {
+  /** @param withoutNetwork Advice for a repository that cannot be reached, if there is any. */
+  constructor(
+    settings: HubSettings,
+    withoutNetwork: (repository: string) => string | undefined = () => undefined,
+  ) {
     this.#settings = settings;
+    this.#withoutNetwork = withoutNetwork;
     this.#http = new HttpClient(settings);
   }
 
@@ -218,7 +223,7 @@ export class HubClient {
     const suggestion = isUntrusted(error)
       ? 'behind a proxy that decrypts, write the certificate of its authority into a file, and set NODE_EXTRA_CA_CERTS=FILE'
       : isAbsent
-        ? `check the network and HTTPS_PROXY, or ${builtInAdvice(repository) ?? 'name a model on this machine'}`
+        ? `check the network and HTTPS_PROXY, or ${this.#withoutNetwork(repository) ?? 'name a model on this machine'}`
         : error.retryAfter !== undefined
           ? `try again in ${Math.ceil(error.retryAfter)} s, or log in for a higher limit: hf auth login`
           : error.isFinal

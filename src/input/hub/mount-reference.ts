@@ -61,6 +61,8 @@ export interface MountRequest {
   /** As the user wrote it. */
   readonly text: string;
   readonly need: HubNeed;
+  /** Whether the command can do with the sizes of a model, which are part of the program for many. */
+  readonly takesSizes: boolean;
   readonly isOffline: boolean;
   readonly stateDict: string | undefined;
   readonly display: ProgressDisplay;
@@ -81,11 +83,13 @@ const MAX_SIDECAR = 100e6;
 export async function mountReference(request: MountRequest): Promise<MountedReference> {
   const { reference, text, display } = request;
   const settings = hubSettings({ offline: request.isOffline }, process.env, homeFolder());
-  const client = new HubClient(settings);
+  const withoutNetwork = (repository: string) =>
+    request.takesSizes ? builtInAdvice(repository) : undefined;
+  const client = new HubClient(settings, withoutNetwork);
   const shown = display.steps();
   try {
     shown.doing(`reading ${text}`);
-    const found = await locate(reference, request.need, settings, client);
+    const found = await locate(request, settings, client, withoutNetwork);
     const { commit, listing } = found;
     const names = namesFor(request, listing);
     const { repository, root, file } = reference;
@@ -131,10 +135,10 @@ interface Located {
 }
 
 async function locate(
-  reference: HubReference,
-  need: HubNeed,
+  { reference, need }: MountRequest,
   settings: HubSettings,
   client: HubClient,
+  withoutNetwork: (repository: string) => string | undefined,
 ): Promise<Located> {
   const { repository, revision = DEFAULT_REVISION } = reference;
   const cache = new HeaderCache(settings.headerCache);
@@ -161,7 +165,7 @@ async function locate(
     }
     if (names.length > 0) return found(stored, origin, local);
   }
-  if (settings.isOffline) throw notCached(repository, revision);
+  if (settings.isOffline) throw notCached(repository, revision, withoutNetwork);
   const listing = await client.listing(repository, revision);
   cache.keepListing(repository, listing);
   cache.keepCommit(repository, revision, listing.commit);
@@ -195,13 +199,17 @@ function isEnough(
   }
 }
 
-const notCached = (repository: string, revision: string) =>
+const notCached = (
+  repository: string,
+  revision: string,
+  withoutNetwork: (repository: string) => string | undefined,
+) =>
   new UserError(
     'system',
     `offline, and no cache of this machine has ${repository} at ${quote(revision, 100)}`,
     {
       suggestion: present([
-        builtInAdvice(repository),
+        withoutNetwork(repository),
         `run once without ${setting('offline')} and HF_HUB_OFFLINE`,
         `download the model: ${downloadLine(repository)}`,
       ]).join(', or '),

@@ -33,6 +33,7 @@ import {
   hubRepository,
   modelChoice,
   modelsWithWords,
+  ownRepository,
   publishedModelNamed,
   publishedSizes,
   withoutType,
@@ -294,6 +295,20 @@ function presetNamed(name: string): string | undefined {
   const isFile = /\.(?:ya?ml|json)$/i.test(name) && publishedPreset(name) === undefined;
   const [only, ...others] = isFile ? [] : presetsNamed(name);
   return others.length === 0 ? only : undefined;
+}
+
+/**
+ * Refuses the name of a preset in the place of a checkpoint: only its sizes are part of the program.
+ * @throws UserError with the repository of its weights, where they are published.
+ */
+export function refusePreset(reference: ModelReference): void {
+  const place = locateModel(reference);
+  if (place.kind !== 'preset') return;
+  const repository = ownRepository(place.path)?.name;
+  throw usageError(
+    `expected a checkpoint, found the sizes of ${quote(place.path)}`,
+    repository && hubSuggestion(repository),
+  );
 }
 
 /** Advice for a name that is not a preset, such as that of a family. */

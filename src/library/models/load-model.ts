@@ -54,7 +54,15 @@ export async function mounted(
   if (!text.startsWith('hf:')) return { path: text, references: [] };
   const reference = parseHubReference(text);
   const found = await mountReference({
-    ...{ reference, text, need, stateDict, isOffline: offline, display: NO_PROGRESS },
+    ...{
+      reference,
+      text,
+      need,
+      takesSizes: need !== 'values',
+      stateDict,
+      isOffline: offline,
+      display: NO_PROGRESS,
+    },
     warn: () => {},
   });
   return { path: reference.path, references: [found] };
