@@ -62,9 +62,31 @@ export async function unknownCommand(
       'write its command after it; docs/coming-from.md has lines of each program',
     );
   }
+  const [topic = '', own] = written;
+  if (own !== undefined) return topicMistake(topic, own, rest, config);
   const lines = await nearestLines(text, rest, words, config);
   return new LineMistake(`expected a command, found ${quote(text)}`, lines, {
     otherwise: 'minimind --help lists the commands',
+  });
+}
+
+/** The mistake of a line with a topic and none of its commands. */
+function topicMistake(
+  topic: string,
+  own: string,
+  rest: readonly string[],
+  { commandIDs }: Config,
+): LineMistake {
+  const names = commandIDs
+    .flatMap((id) => (id.startsWith(`${topic}:`) ? [id.slice(topic.length + 1)] : []))
+    .sort();
+  const meant = nearestCommand(own, names);
+  const lines =
+    meant === undefined
+      ? []
+      : [{ words: [topic, meant, ...rest], lead: `did you mean ${topic} ${meant}?` }];
+  return new LineMistake(`expected a command of ${topic}, found ${quote(own)}`, lines, {
+    otherwise: `write one of ${names.join(', ')}, as minimind ${topic} --help shows`,
   });
 }
 

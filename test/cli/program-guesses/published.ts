@@ -297,6 +297,11 @@ const OF_NEWCOMERS: readonly Guess[] = [
       "train-plan my.yaml --tokens 1B --gpu '8 h100'",
     ),
   ],
+  [
+    'finetune my.yaml --data data.jsonl --epochs 1',
+    is('train-plan my.yaml --epochs 1 --data-tokens 1B'),
+  ],
+  ['kv-projector my.yaml', says('convert, init, params, project, verify')],
   ['old.pt to new.safetensors', is('convert-checkpoint old.pt new.safetensors')],
 ];
 

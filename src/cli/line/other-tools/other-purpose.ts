@@ -24,13 +24,20 @@ function refuseMissingFiles(typed: TypedLine): void {
   if (!typed.isOfTool || typed.command.id !== 'train-plan') return;
   for (const name of FILES_OF_TRAINING) {
     const [at, file] = [typed.given.get(name), valueGiven(typed, name)];
-    if (at === undefined || file === undefined || fs.existsSync(file)) continue;
+    if (at === undefined || file === undefined) continue;
+    const isText = name === 'data' && !typed.given.has('tokenizer') && TEXT.test(file);
+    if (fs.existsSync(file) && !isText) continue;
+    const why = fs.existsSync(file)
+      ? 'its tokens are counted with --tokenizer tokenizer.json'
+      : missingText(file);
     const length = typed.lengthOf(typed.command.flags[name] as DeclaredFlag, at);
-    throw typed.mistake(missingText(file), [
-      { ...typed.corrected(at, [], length), leftOut: [`--${name}: ${missingText(file)}`] },
-    ]);
+    const line = typed.corrected(at, [], length);
+    throw typed.mistake(why, [{ ...line, leftOut: [`--${name}: ${why}`] }]);
   }
 }
+
+/** Endings of files with texts, whose tokens a tokenizer counts. */
+const TEXT = /\.(?:jsonl?|txt|csv|parquet)(?:\.(?:gz|zst))?$/i;
 
 /** Endings of an answer's file. */
 const ANSWER = /\.(?:json|csv|md|markdown|html|svg|txt|ya?ml|sh)$|^-$/i;
