@@ -167,6 +167,12 @@ function leftOutFound(document: ConfigDocument, part: TextPart | undefined): Loc
   return [{ severity: 'warning', place: document.place(path, 'key'), path, finding }];
 }
 
+/** What is beside a language model, by the key of its sizes; most are a vision tower. */
+const BESIDE: Readonly<Record<string, string>> = {
+  audio_config: 'audio encoder',
+  patch_size: 'embedding of image patches',
+};
+
 /** A note on the towers of a whole model, and on keys of theirs that have no effect. */
 function towersFound(document: ConfigDocument, part: TextPart, reader: Reader): LocatedFinding[] {
   const missing = missingTower(document.value);
@@ -176,7 +182,7 @@ function towersFound(document: ConfigDocument, part: TextPart, reader: Reader): 
   const [section = KIND] = towers.sections;
   const path = [Object.hasOwn(document.value, section) ? section : KIND];
   const finding = {
-    message: `the ${section === 'audio_config' ? 'audio encoder' : 'vision tower'} of ${part.of} is described, not run: its weights are counted, and FLOPs, cache and speed are those of the language model (${part.config.model_type})`,
+    message: `the ${BESIDE[section] ?? 'vision tower'} of ${part.of} is described, not run: its weights are counted, and FLOPs, cache and speed are those of the language model (${part.config.model_type})`,
     suggestion: 'docs/models.md says what is counted of such a model',
   };
   return [

@@ -1,5 +1,5 @@
 /** Products between a tower and a language model, in the classes of transformers 5.18. */
-import { asNumber } from '../../../base/values.js';
+import { asNumber, isRecord } from '../../../base/values.js';
 import { layerNormLayer, linear, rmsNormLayer } from '../constructors/basic-layers.js';
 import type { Layer } from '../layer.js';
 import type { JsonObject } from '../transformer/config-keys.js';
@@ -18,7 +18,8 @@ const NAME = 'model.multi_modal_projector';
 const featureLayers = ({ vision_feature_layer: layers }: JsonObject): number =>
   Array.isArray(layers) ? layers.length : 1;
 
-const integer = (value: unknown, byDefault: number): number =>
+/** A size of a config; its default where the config has none. */
+export const integer = (value: unknown, byDefault: number): number =>
   Number.isSafeInteger(value) && asNumber(value) > 0 ? asNumber(value) : byDefault;
 
 /** Two products with an activation between them. */
@@ -74,6 +75,19 @@ export const PROJECTORS = {
     heldValues('model.newline', [['model.image_newline', [at.hidden]]], at.hidden),
     ...llava(at),
   ],
+  vipLlava: ({ whole, hidden, width }) => {
+    const { vision_feature_layers: layers } = whole;
+    const read = Array.isArray(layers) ? layers.length : layers === undefined ? 5 : 1;
+    return [
+      layerNormLayer(`${NAME}.projector_layernorm`, read * width, 1e-5),
+      linear(`${NAME}.linear_1`, read * width, hidden),
+      linear(`${NAME}.linear_2`, hidden, hidden),
+    ];
+  },
+  hyperclova: ({ whole, hidden }) => {
+    const tower = isRecord(whole.vision_config) ? whole.vision_config : {};
+    return [linear('model.projector', integer(tower.out_hidden_size, 3584), hidden)];
+  },
   gemma3: ({ hidden, width }) => [
     heldValues(NAME, [[`${NAME}.mm_input_projection_weight`, [width, hidden]]], hidden),
     rmsNormLayer(`${NAME}.mm_soft_emb_norm`, width, 1e-6),

@@ -4,6 +4,7 @@
  */
 import * as z from 'zod';
 import { asNumber, asText, isRecord } from '../../../base/values.js';
+import { linear } from '../constructors/basic-layers.js';
 import type { KeyRemark } from '../family.js';
 import type { Component, Layer } from '../layer.js';
 import { MAX_LAYERS, type Param } from '../param.js';
@@ -11,7 +12,7 @@ import type { HarmlessKeys, JsonObject } from '../transformer/config-keys.js';
 import { ENCODER_VALUES } from '../transformer/described/define-encoder.js';
 import { huggingFaceReader } from '../transformer/hugging-face.js';
 import { tensorsOf } from '../walk.js';
-import { PROJECTORS, type Projector } from './projectors.js';
+import { integer, PROJECTORS, type Projector } from './projectors.js';
 import type { Tower } from './tower.js';
 import { TOWERS, type TowerKind } from './tower-kinds.js';
 
@@ -65,6 +66,14 @@ const WHOLES: Readonly<Record<string, Around | readonly Around[]>> = {
   llava_next: images('clip_vision_model', TOWER, {
     projector: PROJECTORS.llavaNext,
   }),
+  llava_next_video: images('clip_vision_model', TOWER, {
+    projector: PROJECTORS.llavaNext,
+  }),
+  vipllava: images('clip_vision_model', TOWER, { projector: PROJECTORS.vipLlava }),
+  video_llava: [
+    images('clip_vision_model', 'model.video_tower.'),
+    images('clip_vision_model', 'model.image_tower.', { projector: PROJECTORS.llava }),
+  ],
   llava_onevision: images('siglip_vision_model', TOWER, {
     projector: PROJECTORS.llavaNext,
   }),
@@ -86,6 +95,10 @@ const WHOLES: Readonly<Record<string, Around | readonly Around[]>> = {
   qwen2_5_vl: images('qwen2_5_vl_vision', 'model.visual.', own),
   qwen3_vl: images('qwen3_vl_vision', 'model.visual.', own),
   qwen3_vl_moe: images('qwen3_vl_vision', 'model.visual.', own),
+  cosmos3_omni: images('qwen3_vl_vision', 'model.visual.', own),
+  hyperclovax_vision_v2: images('qwen2_5_vl_vision', 'model.vision_model.', {
+    projector: PROJECTORS.hyperclova,
+  }),
   qwen3_5: images('qwen3_5_vision', 'model.visual.', own),
   qwen3_5_moe: images('qwen3_5_vision', 'model.visual.', own),
   glm4v: images('glm4v_vision', 'model.visual.', own),
@@ -128,6 +141,7 @@ const SAME: Readonly<Record<string, TowerKind>> = {
  * file without their section.
  */
 export function partsBeside(whole: JsonObject): PartsBeside | undefined {
+  if (whole.model_type === 'fuyu') return imagePatches(whole);
   // A file of the language model alone can have the name of the whole.
   const around = aroundOf(whole).filter(({ section }) => isRecord(whole[section]));
   if (around.length === 0) return undefined;
@@ -139,6 +153,25 @@ export function partsBeside(whole: JsonObject): PartsBeside | undefined {
     sections: around.map(({ section }) => section),
     remarks: found.flatMap(({ remarks }) => remarks),
     of: (hidden) => found.flatMap((each) => each.of(hidden)),
+  };
+}
+
+/**
+ * What Fuyu has in place of a tower: one product that makes an embedding of each patch of an image.
+ * transformers models/fuyu/modeling_fuyu.py, `vision_embed_tokens`
+ */
+function imagePatches({ patch_size, num_channels, hidden_size }: JsonObject): PartsBeside {
+  const values = integer(patch_size, 30) ** 2 * integer(num_channels, 3);
+  // The width of the whole, which its class does not compare with that of the text part.
+  const hidden = integer(hidden_size, 4096);
+  return {
+    sections: ['patch_size'],
+    remarks: [],
+    of: () => [
+      part('patch_size', 'projector', [
+        linear('model.vision_embed_tokens', values, hidden, { bias: true }),
+      ]),
+    ],
   };
 }
 
