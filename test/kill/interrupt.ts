@@ -40,6 +40,17 @@ const EXIT_CODES: Readonly<Record<Ending, readonly number[]>> = {
   'closed terminal': [129, 3],
 };
 
+/**
+ * Exit codes of a command that has ended by itself meanwhile. Node aborts, or worse, when it restores the settings of a
+ * terminal that is gone: src/node.cc, ResetStdio. `process.exit` after a SIGHUP that is listened to shows it without us.
+ */
+const ENDED_BY_ITSELF: Readonly<Record<Ending, readonly number[]>> = {
+  'Ctrl-C': [0],
+  twice: [0],
+  SIGTERM: [0],
+  'closed terminal': [0, 134, 139],
+};
+
 /** Milliseconds after which a command counts as one that does not end. */
 const NEVER = 15_000;
 
@@ -159,9 +170,9 @@ export class TerminalUser {
     const faults: string[] = [];
     if (!hasEnded) faults.push(`does not end: ${command.processes().length} processes are left`);
     const { code } = command;
-    if (!isLate && hasEnded && !EXIT_CODES[ending].includes(code ?? -1)) {
-      // It may have ended by itself meanwhile.
-      if (code !== 0) faults.push(`exit code ${code}: ${command.shown.slice(-300)}`);
+    const expected = [...EXIT_CODES[ending], ...ENDED_BY_ITSELF[ending]];
+    if (!isLate && hasEnded && !expected.includes(code ?? -1)) {
+      faults.push(`exit code ${code}: ${command.shown.slice(-300)}`);
     }
     if (hasEnded && ending !== 'closed terminal' && !command.isRestored()) {
       faults.push('the terminal is not as before');
