@@ -291,10 +291,13 @@ export abstract class BaseCommand extends Command {
 
   /**
    * Reads the command line without running the command.
-   * @param _line Whether one of its values is an example, which another value replaces.
+   * @param _line Whether one of its values is an example, which another value replaces, and whether another tool has it.
    * @throws UserError as the command.
    */
-  async checkWords(_line: { readonly hasExample?: boolean }): Promise<void> {
+  async checkWords(_line: {
+    readonly hasExample?: boolean;
+    readonly isOfTool?: boolean;
+  }): Promise<void> {
     const { flags, args, argv } = await this.readLine(this.ctor);
     await this.checkFlags(flags, args);
     const { checkSettings, checkWeights } = await import('./model-check.js');

@@ -168,7 +168,10 @@ async function checkLine(
   }
   const command = await declared.load();
   try {
-    await new (command as unknown as CheckedClass)(rest, config).checkWords({ hasExample });
+    await new (command as unknown as CheckedClass)(rest, config).checkWords({
+      hasExample,
+      isOfTool,
+    });
   } catch (error) {
     throw asUserError(error);
   }
@@ -294,7 +297,7 @@ async function refuseUnknownCommand(words: readonly string[], config: Config): P
 type CheckedClass = new (
   words: string[],
   config: Config,
-) => { checkWords(line: Pick<MeantLine, 'hasExample'>): Promise<void> };
+) => { checkWords(line: Pick<MeantLine, 'hasExample' | 'isOfTool'>): Promise<void> };
 
 /** @throws LineMistake for a script in place of a model. */
 async function refuseScript(words: readonly string[]): Promise<void> {

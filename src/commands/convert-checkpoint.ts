@@ -1,5 +1,6 @@
 import fs from 'node:fs';
 import * as Args from '@oclif/core/args';
+import { usageError } from '../base/errors.js';
 import { watchEnd } from '../base/files/early-end.js';
 import { BaseCommand, givenFlags } from '../cli/base-command.js';
 import { type ConvertFlags, convertFlags } from '../cli/flags/convert-flags.js';
@@ -12,6 +13,7 @@ import {
 } from '../cli/flags/convert-request.js';
 import { pictureFlags } from '../cli/flags/flags.js';
 import { type PartsMode, partsMode } from '../cli/flags/parts-flags.js';
+import { missingText } from '../cli/line/missing-file.js';
 import { answeredFromPlan } from '../cli/plan-answer.js';
 import { progressDisplay, stepProgress } from '../cli/progress.js';
 import type { ConversionRequest } from '../convert/conversion/job.js';
@@ -97,12 +99,17 @@ export default class ConvertCheckpoint extends BaseCommand {
   }
 
   /** Plans the conversion of a file that exists. A value that is an example may not suit it. */
-  override async checkWords(line: { readonly hasExample?: boolean }) {
+  override async checkWords(line: { readonly hasExample?: boolean; readonly isOfTool?: boolean }) {
     await super.checkWords(line);
     // A check reads nothing from the hub.
     const parsed = await this.readLine(ConvertCheckpoint);
     const { args, flags } = parsed;
     const isPlan = partsMode(givenFlags(parsed), []) !== undefined;
+    // Lines of others name what is converted, and not always the result.
+    const isMissing = args.in !== undefined && !fs.existsSync(args.in);
+    if (line.isOfTool && isMissing && args.out === undefined && !isPlan) {
+      throw usageError(missingText(args.in ?? ''));
+    }
     const isAlone = args.in === undefined || fs.existsSync(args.in);
     if (args.out === undefined && isAlone && !isPlan) {
       conversionPlaces(args.in, args.out, this.argv);

@@ -200,12 +200,12 @@ function withoutPrefix(words: readonly string[], before: readonly Variable[] = [
 
 /** Reads what a program starts, after its own flags and arguments: `srun -n 8 python train.py`. */
 function startedBy(
-  { valued, counted, arguments: most = 0 }: Runner,
+  { valued, counted, perMachine, machines, arguments: most = 0 }: Runner,
   words: readonly string[],
   before: readonly Variable[],
 ): Prefix {
   const leftOut: string[] = [];
-  let gpus: number | undefined;
+  let [all, each, nodes] = [0, 0, 1];
   let at = 0;
   for (let left = most; at < words.length; ) {
     const word = words[at] ?? '';
@@ -217,13 +217,21 @@ function startedBy(
       continue;
     }
     const length = inline === undefined && valued?.test(flag) ? 2 : 1;
-    const count = Number(inline ?? words[at + 1]);
-    if (counted?.test(flag) && count > 1) gpus = count;
+    // A kind can come before the number: --gres=gpu:a100:8.
+    const count = Number(/(?:^|:)(\d+)$/.exec(inline ?? words[at + 1] ?? '')?.[1] ?? 0);
+    if (counted?.test(flag) && count > 0) all = count;
+    else if (perMachine?.test(flag) && count > 0) each = count;
+    else if (machines?.test(flag) && count > 0) nodes = count;
     else leftOut.push(`${words.slice(at, at + length).join(' ')} is not needed`);
     at += length;
   }
   const inner = withoutPrefix(words.slice(at), before);
-  return { ...inner, gpus: inner.gpus ?? gpus, leftOut: [...leftOut, ...inner.leftOut] };
+  const gpus = all || each * nodes;
+  return {
+    ...inner,
+    gpus: inner.gpus ?? (gpus > 1 ? gpus : undefined),
+    leftOut: [...leftOut, ...inner.leftOut],
+  };
 }
 
 /** The program that a container starts, or that one which runs executes, without the flags of the container. */

@@ -34,7 +34,7 @@ export {
 export { writtenFlag } from './programs.js';
 
 const NO_BENCHMARKS =
-  'minimind runs no benchmarks such as hellaswag; for the perplexity of a text write --text FILE';
+  'minimind runs no benchmarks such as hellaswag; for the perplexity of a text write minimind evaluate MODEL --text FILE';
 
 /** Advice for flags without a meaning here. */
 const ADVICE: Readonly<Record<string, string>> = {

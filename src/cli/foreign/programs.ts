@@ -9,8 +9,10 @@ export interface Runner {
   readonly words?: readonly string[];
   /** Its flags whose value is the next word. */
   readonly valued?: RegExp;
-  /** Its flags that count processes or GPUs. */
+  /** Its flags that count processes or GPUs: all of them, those of a machine, and machines. */
   readonly counted?: RegExp;
+  readonly perMachine?: RegExp;
+  readonly machines?: RegExp;
   /** Its own arguments, before what it starts: `timeout 90`. */
   readonly arguments?: number;
   /** Whether a line of it can run a script of our projects: `bash run_profile.sh`. */
@@ -47,8 +49,10 @@ const RUNNERS: Readonly<Record<string, Runner>> = {
   srun: {
     ...PLAIN,
     valued:
-      /^(?:-[nNGptJwcA]|--(?:ntasks|nodes|gpus|partition|time|job-name|nodelist|account|gres))$/,
+      /^(?:-[nNGptJwcAqox]|--(?:ntasks|nodes|gpus|partition|time|job-name|nodelist|account|gres|qos|mem|output|exclude|(?:ntasks|gpus)-per-node|cpus-per-task))$/,
     counted: /^(?:-n|--ntasks|-G|--gpus)$/,
+    perMachine: /^--(?:gres|gpus-per-node|ntasks-per-node)$/,
+    machines: /^(?:-N|--nodes)$/,
   },
   conda: { ...PLAIN, words: ['run'], valued: /^(?:-[np]|--name|--prefix)$/ },
   ...{ npx: PLAIN, bunx: PLAIN, pipx: PLAIN, uvx: PLAIN, $: PLAIN, '%': PLAIN, '>': PLAIN },
@@ -94,9 +98,16 @@ export const LATE_COMMANDS: Readonly<Record<string, readonly string[]>> = {
 const PROGRAM_FILE =
   /^(?:.*[/\\])?(llama-[\w-]+|koboldcpp|llamafile|mistralrs|mistralrs-server|ollama|lms|vllm)(?:-(?:linux|mac|win|nocuda|rocm|oldpc)[\w-]*)?(?:\.exe)?$/i;
 
+/** Programs of llama.cpp by their older names, where it was built: ggml-org/llama.cpp pull 7809. */
+const OLDER_FILE =
+  /^(?:\.|.*\bllama\.cpp|(?:.*\/)?build\/bin)\/(main|server|quantize|perplexity|imatrix|export-lora|gguf-split)$/;
+
 /** The name of a program without its folder, system and ending; undefined for other words. */
-export const programInFile = (word: string): string | undefined =>
-  PROGRAM_FILE.exec(word)?.[1]?.toLowerCase();
+export function programInFile(word: string): string | undefined {
+  const older = OLDER_FILE.exec(word)?.[1];
+  if (older !== undefined) return `llama-${older === 'main' ? 'cli' : older}`;
+  return PROGRAM_FILE.exec(word)?.[1]?.toLowerCase();
+}
 
 /** Images of containers that start a program; others have the words of one after their names. */
 const IMAGES: readonly (readonly [image: RegExp, words: readonly string[], alone?: string])[] = [

@@ -278,7 +278,8 @@ async function scriptStart(started: StartedScript, config: Config): Promise<User
   const isModel = isNamed.includes(true) || values.some(isHubName) || rest.some(isModelFlag);
   if (!isModel) {
     const verb = verbs[0]?.[0] ?? (isCommand ? command : undefined);
-    const missing = missingFile(rest.slice(0, 1).filter(isModelFile));
+    const isPlace = (word: string) => isModelFile(word) || /^(?:\.{0,2}|~)\//.test(word);
+    const missing = missingFile(rest.slice(0, 1).filter(isPlace));
     if (missing !== undefined && verb !== undefined) return usageError(message, missing);
     const at = rest.findIndex((word) => IS_CONFIG_FLAG.test(word));
     const inline = /=(.*)$/s.exec(rest[at] ?? '')?.[1];
@@ -299,7 +300,7 @@ async function scriptStart(started: StartedScript, config: Config): Promise<User
     const isOfAdapters = verbs.some((each) => each.join(' ').startsWith(OF_ADAPTERS.join(' ')));
     const line = isOfAdapters
       ? [...OF_ADAPTERS.slice(0, 1), TRAINING[1], ...OF_ADAPTERS.slice(1)]
-      : (scriptLine(started.script) ?? (verb === 'train-plan' ? TRAINING : undefined));
+      : (scriptLine(started.script) ?? ownValue(EXAMPLES, verb ?? ''));
     // Some scripts have a line without a model.
     const example = (await isPresent(line?.[1] ?? '')) ? line : undefined;
     // Arguments of the user name another model than the example.
@@ -328,14 +329,30 @@ async function scriptStart(started: StartedScript, config: Config): Promise<User
   );
 }
 
-/** The example without its length of a training, where the words give one; epochs are those of some data. */
+/** The example without flags that the words give, or a length of a training; epochs are those of some data. */
 function exampleFor(words: readonly string[], example: readonly string[]): readonly string[] {
-  if (example[0] !== 'train-plan') return example;
+  const [command = '', model = '', ...flags] = example;
+  if (command !== 'train-plan') {
+    // A prompt is in the place of its tokens.
+    const namesOf = (name: string) => (name === 'ids' ? [name, '<prompt>', 'batch'] : [name]);
+    const isOther = (name: string) =>
+      !words.some((word) => namesOf(name).some((each) => isFlagFor(word, each, command)));
+    return [command, model, ...flagsWith(flags, isOther)];
+  }
   const isGiven = (meant: string) => words.some((word) => isFlagFor(word, meant, 'train-plan'));
   if (!['tokens', 'steps', 'epochs'].some(isGiven)) return example;
   const hasData = words.some((word) => IS_DATA.test(word) && fs.existsSync(word));
   const needsData = isGiven('epochs') && !hasData && !isGiven('data-tokens');
   return [...example.slice(0, 2), ...(needsData ? ['--data-tokens', '1B'] : [])];
+}
+
+/** The flags of some names, with their values. */
+function flagsWith(words: readonly string[], isKept: (name: string) => boolean): string[] {
+  let keeps = true;
+  return words.filter((word) => {
+    if (word.startsWith('--')) keeps = isKept(word.slice(2));
+    return keeps;
+  });
 }
 
 /** Whether a word is a flag of this name, or of another tool with this meaning for any value. */
@@ -354,6 +371,12 @@ const isModelFlag = (word: string): boolean =>
 
 /** The line for a training script whose model is not named. */
 const TRAINING = ['train-plan', 'minimind2-small', '--tokens', '1B'] as const;
+
+/** Lines for scripts whose model is not named, by their command. */
+const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
+  'train-plan': TRAINING,
+  generate: ['generate', 'minimind2-small', '--random'],
+};
 
 /** The beginning of the line for a training of adapters. */
 const OF_ADAPTERS = ['fit', '--for', 'lora'] as const;

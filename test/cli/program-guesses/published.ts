@@ -11,6 +11,37 @@ const is = (...lines: string[]): readonly string[] => lines;
 
 const says = (...texts: string[]): Saying => ({ says: texts });
 
+/** Lines that a scheduler starts, programs by their older names, and scripts whose model is not named. */
+const STARTED: readonly Guess[] = [
+  [
+    'srun --nodes=4 --gpus-per-node=8 --partition gpu python train.py --model_name_or_path Qwen/Qwen3-8B --per_device_train_batch_size 1',
+    is('train-plan Qwen/Qwen3-8B --batch 1 --gpus 32'),
+  ],
+  [
+    'srun --gres gpu:a100:4 python train.py --model gpt2 --batch_size 8',
+    is('train-plan gpt2 --batch 8 --gpus 4'),
+  ],
+  [
+    'srun -N 2 --gres=gpu:8 python pretrain_gpt.py --num-layers 24 --hidden-size 1024 --num-attention-heads 16 --seq-length 2048 --max-position-embeddings 2048 --micro-batch-size 4 --global-batch-size 64',
+    says('--batch 4 --accumulation 1 --gpus 16'),
+  ],
+  ['./quantize old.gguf out.gguf q4_0', is('convert-checkpoint old.gguf out.gguf --dtype q4_0')],
+  ['./server -m model.gguf -c 2048', says('there is no file "model.gguf"')],
+  [
+    'python generate.py --prompt Hello --max_new_tokens 50 --temperature 0.8',
+    is('generate minimind2-small --random --max-tokens 50 --temperature 0.8 Hello'),
+  ],
+  [
+    'python sample.py --start=hi --num_samples=2 --max_new_tokens=100',
+    is('generate minimind2-small --random --max-tokens 100 hi'),
+  ],
+  ['python -m auto_gptq.quantize --model x --bits 4', says('there is no model "x"')],
+  [
+    'python convert_hf_to_gguf.py ./model --outfile out.gguf --outtype q8_0',
+    says('there is no file "./model"'),
+  ],
+];
+
 const OF_TOOLS: readonly Guess[] = [
   [
     'python -m sglang.launch_server --model-path Qwen/Qwen3-235B-A22B --tp 8 --ep-size 4',
@@ -305,4 +336,4 @@ const OF_NEWCOMERS: readonly Guess[] = [
   ['old.pt to new.safetensors', is('convert-checkpoint old.pt new.safetensors')],
 ];
 
-export const PUBLISHED_GUESSES: readonly Guess[] = [...OF_TOOLS, ...OF_NEWCOMERS];
+export const PUBLISHED_GUESSES: readonly Guess[] = [...STARTED, ...OF_TOOLS, ...OF_NEWCOMERS];

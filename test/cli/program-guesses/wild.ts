@@ -143,11 +143,11 @@ const TRAININGS: readonly Guess[] = [
   ],
   [
     'torchrun --nproc_per_node=4 -m trainer.cli.train_cli run --model qwen3-0.6b --dataset data.jsonl',
-    is('train-plan qwen3-0.6b --data data.jsonl --gpus 4'),
+    is('train-plan qwen3-0.6b --gpus 4'),
   ],
   [
     'litgpt finetune qwen3-0.6b --data JSON --data.json_path data.jsonl --train.micro_batch_size 1 --train.global_batch_size 16',
-    is('train-plan qwen3-0.6b --data data.jsonl --batch 1 --accumulation 16'),
+    is('train-plan qwen3-0.6b --batch 1 --accumulation 16'),
   ],
   [
     'torchrun --nproc_per_node=4 torchtitan/train.py --job.config_file llama3_8b.toml',
@@ -155,7 +155,7 @@ const TRAININGS: readonly Guess[] = [
   ],
   [
     'python trainer/train_full_sft.py --data_path data.jsonl --epochs 2 --batch_size 16',
-    is('train-plan minimind2-small --data data.jsonl --epochs 2 --batch 16'),
+    is('train-plan minimind2-small --epochs 2 --batch 16 --data-tokens 1B'),
   ],
   [
     'python trainer/train_sft.py --epochs 3 --save_weight edu_sft --use_wandb',
