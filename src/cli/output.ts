@@ -35,8 +35,8 @@ export class Interruption {
   /** Lets Ctrl-C end the process again. Safe to call again. */
   readonly end: () => void;
 
-  /** @param effect Whether the task then ends the program. */
-  constructor(effect: 'endsTask' | 'asks' = 'endsTask') {
+  /** @param effect Whether the program ends then, at the latest after a second. */
+  constructor(effect: 'ends' | 'asks' = 'ends') {
     this.end = onCtrlC(effect, () => {
       this.#isRequested = true;
     });

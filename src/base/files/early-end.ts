@@ -84,10 +84,10 @@ export async function watchEnd(): Promise<void> {
 
 /**
  * Lets the next Ctrl-C call a function instead of ending the program.
- * @param effect Whether the task then ends the program.
+ * @param effect Whether the program ends then, at the latest after a second.
  * @returns A function that undoes this. Safe to call again.
  */
-export function onCtrlC(effect: 'endsTask' | 'asks', ask: () => void): () => void {
+export function onCtrlC(effect: keyof typeof CTRL_C, ask: () => void): () => void {
   const own = () => {
     undo();
     ask();

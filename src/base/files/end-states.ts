@@ -21,12 +21,10 @@ export type Leftover =
 
 /** Effect of Ctrl-C. */
 export const CTRL_C = {
-  /** Ends the program. */
+  /** Ends the program, also where a task is asked to end before. */
   ends: 0,
-  /** Asks a task to end, which then ends the program. */
-  endsTask: 1,
   /** Asks a task to end, and only the next Ctrl-C ends the program. */
-  asks: 2,
+  asks: 1,
 } as const;
 
 /** Positions in the memory that the threads share. */

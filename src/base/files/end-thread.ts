@@ -19,9 +19,6 @@ import {
 /** Milliseconds after a signal within which the main thread has to handle it, and to end. */
 const HEARD = 400;
 const ENDED = 800;
-/** The same for a task that ends by itself. */
-const TASK_HEARD = 700;
-const TASK_ENDED = 3000;
 /** Milliseconds after which the program is killed if the signal has not ended it. */
 const DIED = 100;
 
@@ -47,16 +44,16 @@ function onSignal(name: EndSignal): void {
   if (effect === CTRL_C.asks) {
     // The next one ends the program, even if the main thread has not handled this one.
     Atomics.compareExchange(shared, SHARED.ctrlC, CTRL_C.asks, CTRL_C.ends);
-  } else endLater(name, effect === CTRL_C.endsTask ? [TASK_HEARD, TASK_ENDED] : [HEARD, ENDED]);
+  } else endLater(name);
   if (Atomics.load(shared, SHARED.isPassedOn) === 1) post(name);
 }
 
-function endLater(name: EndSignal, [heard, ended]: readonly [number, number]): void {
+function endLater(name: EndSignal): void {
   const handled = Atomics.load(shared, SHARED.handled);
   setTimeout(() => {
     if (Atomics.load(shared, SHARED.handled) === handled) end(name);
-    else setTimeout(() => end(name), ended - heard);
-  }, heard);
+    else setTimeout(() => end(name), ENDED - HEARD);
+  }, HEARD);
 }
 
 const loadStaging = () => import('./staging-folder.js');

@@ -1,5 +1,6 @@
 /** Generation of tokens one after the other, or speculatively with a draft. */
 
+import { nextTurn } from '../../base/next-turn.js';
 import { MersenneTwister, uniform53 } from '../../base/random/distributions.js';
 import { argmaxOf } from '../../base/tensor/logits.js';
 import type { Decoder } from '../../engine/decoder.js';
@@ -325,6 +326,8 @@ export async function answerTo(
     if (tokens.length === 1) firstAt = lastAt;
     // Some tokenizers do not list the token that ends an answer as a special one.
     const part = request.stopIds.has(value.id) ? '' : (sink?.add(value.id) ?? '');
+    // Some engines compute on the main thread: a Ctrl-C meanwhile is heard before the next token, not after it.
+    if (isStopped) await nextTurn();
     const isInterrupted = isStopped?.() === true;
     if (sink === undefined || part !== '') await watch(part, value);
     if (sink?.isStopped) ended = 'stop string';
