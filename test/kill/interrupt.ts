@@ -127,7 +127,8 @@ export class TerminalUser {
         await pause(Math.min(20, Math.max(0, moment - (performance.now() - start))));
       }
       for (const timer of timers) clearTimeout(timer);
-      const isLate = command.code !== undefined;
+      // The shell can still be noting its end, with a program of its own.
+      const isLate = command.code !== undefined || !command.isRunning;
       const early = performance.now() - start - moment;
       const before = cpuOf(command);
       const begun = performance.now();
@@ -150,7 +151,7 @@ export class TerminalUser {
   async #end(command: TerminalCommand, ending: Ending, presses: number): Promise<void> {
     if (ending === 'closed terminal') command.hangUp();
     else if (ending === 'SIGTERM') {
-      const [program] = command.processes();
+      const [program] = command.programs();
       try {
         if (program) process.kill(program.pid, 'SIGTERM');
       } catch (error) {

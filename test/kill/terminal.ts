@@ -97,6 +97,16 @@ export class TerminalCommand {
       });
   }
 
+  /** Processes of Node, which runs the command. */
+  programs(): ProcessTimes[] {
+    const node = fs.realpathSync(process.execPath);
+    return this.processes().filter(({ pid }) => programOf(String(pid)) === node);
+  }
+
+  get isRunning(): boolean {
+    return this.programs().length > 0;
+  }
+
   /** Waits until the shell has started the command: a fork of the shell has its traps, which lose a signal. */
   async started(): Promise<void> {
     const isCommand = ({ pid }: ProcessTimes) =>
