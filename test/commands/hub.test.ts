@@ -565,7 +565,7 @@ describe('an error with the hub', () => {
       2,
       'write hf:Qwen/Qwen1.5-7B, or download it: hf download Qwen/Qwen1.5-7B --local-dir Qwen1.5-7B',
     ],
-    [['verify', 'Qwen/Qwen3-8B'], 2, 'write hf:Qwen/Qwen3-8B, or download it'],
+    [['verify', 'Qwen/Qwen3-8B'], 2, 'write minimind verify hf:Qwen/Qwen3-8B'],
     [
       ['profile', 'https://huggingface.co/Qwen/Qwen3-8B/blob/main/config.json'],
       2,
