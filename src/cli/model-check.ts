@@ -6,16 +6,10 @@ import type {
   CheckpointFlags,
   LoadedModel,
 } from '../input/model-input/checkpoint/checkpoint-model.js';
-import {
-  checkpointsIn,
-  locateModel,
-  type ModelPlace,
-  presetInstead,
-} from '../input/model-input/locate.js';
+import { checkpointsIn, locateModel, type ModelPlace } from '../input/model-input/locate.js';
 import { openModelSource } from '../input/model-input/model-source.js';
 import { asWhole } from '../input/model-input/whole-model.js';
-import { publishedModel } from '../input/published/published-file.js';
-import { hubRepository } from '../input/published/published-models.js';
+import { ownRepository } from '../input/published/published-models.js';
 import { LineMistake } from './line/line-mistake.js';
 
 /** Names of arguments that are a model. */
@@ -86,8 +80,7 @@ export function checkWeights(
 export function withoutPublished(model: string): LineMistake | undefined {
   const place = locateModel(model);
   if (place.kind !== 'preset') return undefined;
-  const [own] = publishedModel(place.preset)?.hub ?? [];
-  const repository = own ?? (presetInstead(model) && hubRepository(model));
+  const repository = ownRepository(model)?.name;
   if (repository === undefined) return undefined;
   const folder = repository.slice(repository.indexOf('/') + 1);
   return new LineMistake(`${model}: expected a model with its weights, found its sizes`, [], {

@@ -14,6 +14,7 @@ import { LineMistake } from '../cli/line/line-mistake.js';
 import { isStdout, writeStdout } from '../cli/output.js';
 import { progressDisplay } from '../cli/progress.js';
 import { foldersOf, openWeighted } from '../input/model-input/checkpoint/weighted-model.js';
+import { locateModel } from '../input/model-input/locate.js';
 import type { GivenScoresRequest } from '../language/generation/given-distribution.js';
 import type { Generation } from '../language/generation/open-generation.js';
 import type { PromptSource } from '../language/generation/prompts.js';
@@ -57,11 +58,22 @@ export default class Generate extends BaseCommand {
     if (hasScores(flags)) return;
     const source = this.#source(args, flags);
     const { model } = args;
-    if (source.kind !== 'talk' || model === undefined || flags.tokenizer !== undefined) return;
+    const isOfText = source.kind === 'talk' || (source.kind === 'text' && flags.random);
+    if (!isOfText || model === undefined || flags.tokenizer !== undefined) return;
+    if (model === '-' || model.startsWith('hf:')) return;
     const { hasTokenizer } = await import('../language/tokenizer/model-text.js');
-    if (!hasTokenizer(foldersOf({ loaded: { file: model }, checkpoint: undefined }))) {
-      throw this.#withoutPrompt();
-    }
+    const { config } = locateModel(model);
+    if (hasTokenizer(foldersOf({ loaded: { file: config }, checkpoint: undefined }))) return;
+    throw source.kind === 'text' ? this.#withoutTokenizer(source.text) : this.#withoutPrompt();
+  }
+
+  /** The error for a text that nothing reads: a config with random weights has no tokenizer. */
+  #withoutTokenizer(prompt: string): LineMistake {
+    const words = this.argv.toSpliced(this.argv.lastIndexOf(prompt), 1);
+    const line = { words: ['generate', ...words, '--ids', '1,2,3'], hasExample: true };
+    return new LineMistake('expected a tokenizer.json, found none', [
+      { ...line, leftOut: ['a prompt needs --tokenizer FILE, and 1,2,3 stand for its tokens'] },
+    ]);
   }
 
   #source(args: GenerateArgs, flags: GenerationFlags): PromptSource {

@@ -19,7 +19,7 @@ it.each(LINES)('%s names the repository of the weights', async (line, suggestion
 });
 
 it.each(['convert-checkpoint hybrid/original OUT', 'verify hybrid/original hybrid/tiny'])(
-  '%s names no repository: nobody published these weights',
+  '%s proposes no repository, because these weights are not published',
   async (line) => {
     const { code, stderr } = await runHere(line.split(' '));
     expect(code).toBe(2);
@@ -27,7 +27,7 @@ it.each(['convert-checkpoint hybrid/original OUT', 'verify hybrid/original hybri
   },
 );
 
-/** Commands for which the sizes of a model are not enough are not told that these are built in. */
+/** A command that needs tensors does not propose the built-in sizes of a model. */
 it.each([
   ['profile', true],
   ['inspect', false],

@@ -267,8 +267,8 @@ const conditionOf = (value: string): string | RegExp =>
   value.startsWith('~') ? new RegExp(value.slice(1), 'i') : value;
 
 /**
- * Settings of the other models of reinforcement learning, which it does not train or trains beside the policy, and of its
- * rollouts: volcengine/verl verl/trainer/config/ppo_trainer.yaml.
+ * Settings of verl that do not describe the trained policy: those of the critic, of the reward and reference models, and of
+ * rollouts. volcengine/verl verl/trainer/config/ppo_trainer.yaml
  */
 const OF_ANOTHER_MODEL =
   /^(?:actor[-_]rollout[-_]ref\.(?:rollout|ref)|critic|reward[-_]model|algorithm)\./;

@@ -188,7 +188,7 @@ function lineOf(said: Said): string[] | undefined {
     }
     return hasCard && size === undefined && topics.has('hardware') ? ['fit', ...flags] : undefined;
   }
-  // With a size besides a model, the sentence asks something else; so it does with tokens, unless it asks about a training.
+  // A sentence with a model and a size asks something else. One with tokens does, too, except about a training.
   const isTrained = (topics.has('training') || topics.has('full')) && others.length === 0;
   if (size !== undefined || (said.tokens !== undefined && !isTrained)) return undefined;
   if (others.length > 0) return ['compare', ...models, ...flags];

@@ -262,8 +262,8 @@ export async function withWholeLine(
 }
 
 /**
- * A line that needs no network, beside a line that reads a repository: the built-in sizes of its model, with the type at
- * the end of its name (`Qwen/Qwen3-8B-AWQ`). Undefined where there is none.
+ * A second proposal for a line that reads a repository. It needs no network: it takes the built-in sizes of the model, and
+ * the type at the end of its name (`Qwen/Qwen3-8B-AWQ`). Undefined for a model whose sizes are not built in.
  */
 async function lineWithoutHub(
   line: MeantLine,

@@ -104,7 +104,7 @@ const NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?$/;
 const STRING_MARK = 's';
 const WORD_MARK = 'w';
 
-/** Numbers that a parser does not tell apart from integers, cannot hold, or does not read: 1.0, 2^64, NaN. */
+/** Numbers that JSON.parse changes or refuses: 1.0 becomes an integer, 2^64 is rounded, and NaN is an error. */
 const INEXACT = /\d[.eE]|\d{16}|NaN|Infinity/;
 
 /**

@@ -29,11 +29,11 @@ const STARTED: readonly Guess[] = [
   ['./server -m model.gguf -c 2048', says('there is no file "model.gguf"')],
   [
     'python generate.py --prompt Hello --max_new_tokens 50 --temperature 0.8',
-    is('generate minimind2-small --random --max-tokens 50 --temperature 0.8 Hello'),
+    is('generate minimind2-small --random --max-tokens 50 --temperature 0.8 --ids 1,2,3'),
   ],
   [
     'python sample.py --start=hi --num_samples=2 --max_new_tokens=100',
-    is('generate minimind2-small --random --max-tokens 100 hi'),
+    is('generate minimind2-small --random --max-tokens 100 --ids 1,2,3'),
   ],
   ['python -m auto_gptq.quantize --model x --bits 4', says('there is no model "x"')],
   [

@@ -167,7 +167,7 @@ function leftOutFound(document: ConfigDocument, part: TextPart | undefined): Loc
   return [{ severity: 'warning', place: document.place(path, 'key'), path, finding }];
 }
 
-/** What is beside a language model, by the key of its sizes; most are a vision tower. */
+/** Names of parts beside a language model, by the keys of their sizes. A part without a name here is a vision tower. */
 const BESIDE: Readonly<Record<string, string>> = {
   audio_config: 'audio encoder',
   patch_size: 'embedding of image patches',
