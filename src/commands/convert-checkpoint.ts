@@ -122,7 +122,7 @@ export default class ConvertCheckpoint extends BaseCommand {
       const { resources } = await prepare({
         ...conversionSettings(flags),
         ...{ checkpoint, out: args.out, dryRun: true },
-        display: { ...progressDisplay(flags), ...stepProgress(flags) },
+        display: { ...progressDisplay({ quiet: true }), ...stepProgress({ quiet: true }) },
         warn: async () => undefined,
       });
       await resources.backend.close();

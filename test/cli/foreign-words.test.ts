@@ -43,7 +43,9 @@ const ARGUMENTS: Readonly<Record<string, readonly string[]>> = {
 const MATCHING: readonly string[] = [
   ...['ds_zero1.json', 'ds_zero2.json', 'ds_zero3.json', 'ds_zero0.json', '33', 'cuda:0', 'sft'],
   ...['full_shard auto_wrap', './cache', 'exps=CPU', 'adamw', 'lora', 'full'],
-  ...['bf16', 'safetensors', 'chatml', 'gpt2-xl', 'resume'],
+  ...['bf16', 'safetensors', 'chatml', 'gpt2-xl', 'resume', 'int8', 'int4', 'fp16', 'fp32'],
+  ...['q4', 'q8', 'nf4', '24GB', '8M', '1,2,3', 'a.csv', 'key=value', 'gpu', 'directml', 'coreml'],
+  ...['webgpu', 'tfjs', 'onnx'],
 ];
 
 interface Name {
@@ -103,6 +105,10 @@ function commandsFor(meaning: string, name: string): DeclaredCommand[] {
   });
 }
 
+/** The command of a meaning `>plan --max-params`. */
+const otherCommand = (meaning: string): DeclaredCommand | undefined =>
+  COMMANDS.find(({ id }) => id === /^>([\w-]+)/.exec(meaning)?.[1]);
+
 /** Values for a name of a row. */
 function valuesFor([meaning]: FlagRow, { condition }: Name, command: DeclaredCommand): string[] {
   const [sized = ''] = meaning.split('@');
@@ -110,6 +116,11 @@ function valuesFor([meaning]: FlagRow, { condition }: Name, command: DeclaredCom
   const isArgument = flag.startsWith('<') && flag !== '<none>';
   const isKey = isArgument && !condition?.startsWith('~');
   if (condition) return [isKey ? `${condition}=file.pt` : conditionValue(condition)];
+  if (flag.startsWith('>')) {
+    const target = otherCommand(flag);
+    const last = target?.flags[flag.split(' --').at(-1) ?? ''];
+    return last?.type === 'boolean' ? [] : [last === undefined ? 'file.yaml' : '8'];
+  }
   if (flag in VALUES_OF) return [...(VALUES_OF[flag] ?? [])];
   if (flag === '' || flag === '<none>') return condition === '' ? ['word'] : [];
   if (flag.startsWith('<')) return ['file.pt'];
@@ -134,7 +145,8 @@ function linesFor(words: readonly string[], command: DeclaredCommand): readonly 
 const OF_OTHER_FLAGS = /requires|cannot be used together|required|^expected [A-Z]/;
 
 /** Whether the words of a line are words of its command. */
-function isRead({ words }: MeantLine, command: DeclaredCommand): boolean {
+function isRead({ words }: MeantLine, typed: DeclaredCommand): boolean {
+  const command = COMMANDS.find(({ id }) => id === words[0]) ?? typed;
   const length = command.id.split(':').length;
   try {
     readCommandLine(words.slice(length), command, COMMANDS, meanings);
@@ -151,7 +163,14 @@ function isMeant(line: MeantLine, meaning: string): boolean {
   const name = flag.split(/[*/]/)[0] ?? '';
   if (name === '' || name === '<none>') return (line.leftOut ?? []).length > 0;
   if (name === '<each>') return ['--text', '--context'].every((each) => line.words.includes(each));
-  if (name.startsWith('<')) return !line.words.some((word) => word.startsWith('--'));
+  if (name.startsWith('>')) {
+    const [command, ...flags] = name.slice(1).split(' ');
+    return line.words[0] === command && flags.every((each) => line.words.includes(each));
+  }
+  if (name.startsWith('<')) {
+    const own = Object.values(ARGUMENTS).flat();
+    return line.words.every((word) => !word.startsWith('--') || own.includes(word));
+  }
   const at = line.words.indexOf(`--${name}`);
   return at >= 0 && (implied === undefined || line.words[at + 1] === implied);
 }
@@ -179,7 +198,8 @@ function fault(row: FlagRow, name: Name): string | undefined {
   const tried = commandsFor(meaning, name.name);
   const isUnderstood = tried.some((command) => {
     const isArgument = meaning.startsWith('<') && !/^<(?:none|shown)/.test(meaning);
-    const hasNone = isArgument || Object.keys(command.args).length === 0;
+    const isOfOther = Object.keys(otherCommand(meaning)?.args ?? { file: 1 }).length === 0;
+    const hasNone = isArgument || isOfOther || Object.keys(command.args).length === 0;
     const own = hasNone ? [] : (ARGUMENTS[command.id] ?? ['file.yaml']);
     const factor = /[*/](context|batch|tokens)/.exec(meaning)?.[1] ?? '';
     const counted = FACTORS[factor] ?? [];

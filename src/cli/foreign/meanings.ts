@@ -44,6 +44,10 @@ const ADVICE: Readonly<Record<string, string>> = {
     'p99,p90,p50,p99-latency,p90-latency',
     'minimind knows one limit on latency, --p95 TIME: 95 % of the requests end within it',
   ),
+  ...advised(
+    'bandwidth,tflops,tops,gpu-bandwidth,gpu-tflops',
+    'describe the card in a YAML file, and name it with --hardware FILE: docs/fit.md',
+  ),
   ...advised('deepspeed', 'write the stage of its zero_optimization as --zero 1, 2 or 3'),
   ...advised(
     'global-batch-size,gbs,train-batch-size,global-train-batch-size',
@@ -80,7 +84,7 @@ export function isSpelling(
     [value, onlyFor, values].every((each) => each === undefined) && !isPerSequence && !isOfStep;
   const isLimit = /^(?:max|min)-/.test(name) && !/^(?:max|min)/i.test(given);
   const isOne = given.length > 1 && (isArgument || !CHOSEN.has(foldedName(given)));
-  return name !== '' && name !== '<none>' && isSame && isOne && !isLimit;
+  return name !== '' && name !== '<none>' && !name.startsWith('>') && isSame && isOne && !isLimit;
 }
 
 /** Advice for a flag of another tool without a meaning here. */
@@ -198,6 +202,16 @@ export const modelAdvice = (name: string): string | undefined => modelChoice(nam
 
 /** Names of keys of a config in other projects, and the names to try: which of them a model has is checked. */
 const KEYS: Readonly<Record<string, readonly string[]>> = {
+  hidden: ['hidden_size', 'd_model', 'n_embd'],
+  embed: ['hidden_size', 'd_model', 'n_embd'],
+  heads: ['num_attention_heads', 'num_heads', 'n_head'],
+  num_heads: ['num_heads', 'num_attention_heads', 'n_head'],
+  kv_heads: ['num_key_value_heads', 'num_kv_heads'],
+  num_layers: ['num_layers', 'num_hidden_layers', 'n_layer'],
+  vocab: ['vocab_size'],
+  experts: ['num_experts', 'n_routed_experts', 'num_local_experts'],
+  inter: ['intermediate_size', 'd_ff'],
+  ffn: ['intermediate_size', 'd_ff'],
   n_embd: ['hidden_size', 'd_model', 'n_embd'],
   d_model: ['hidden_size', 'd_model'],
   dim: ['hidden_size', 'd_model'],

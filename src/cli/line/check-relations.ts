@@ -63,7 +63,9 @@ function withoutPlaceholder(
   needed: string,
 ): MeantLine[] {
   const declared = typed.command.flags[needed];
-  if (!typed.isOfTool || declared === undefined || !isPlaceholder(exampleOf(declared))) return [];
+  // A switch that is missing has no value.
+  if (!typed.isOfTool || declared?.type !== 'option' || !isPlaceholder(exampleOf(declared)))
+    return [];
   const length = typed.lengthOf(flag, at);
   const written = typed.words.slice(at, at + length).join(' ');
   const line = typed.corrected(at, [], length);

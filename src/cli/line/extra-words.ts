@@ -17,6 +17,11 @@ export const KINDS = {
   config: /\.ya?ml$/i,
   onnx: /\.onnx$/i,
   checkpoint: /\.(?:gguf|safetensors|pt)$/i,
+  weights: /\.(?:gguf|safetensors|pt|pth|bin|onnx)$/i,
+  /** A name of a tensor, or a part of one. */
+  tensor: /^[a-z][\w.*-]+$/i,
+  /** A file for an answer: `--json report.json`. */
+  answer: /\.(?:html|svg|json|csv|md|txt)$/i,
   few: /^\d{1,3}$/,
   family: /^[a-z]/i,
 } as const;
@@ -41,7 +46,10 @@ const EXTRA_WORDS: Readonly<Record<string, readonly ExtraWord[]>> = {
     { kind: 'family', words: ['--family'] },
     { kind: 'gpu', words: ['--gpu'] },
   ],
-  profile: [{ kind: 'model', words: ['compare'] }],
+  profile: [
+    { kind: 'model', words: ['compare'] },
+    { kind: 'answer', words: ['--output'] },
+  ],
   export: [
     { kind: 'onnx', words: ['--save'] },
     { kind: 'checkpoint', words: ['convert-checkpoint'] },
@@ -52,6 +60,7 @@ const EXTRA_WORDS: Readonly<Record<string, readonly ExtraWord[]>> = {
     { kind: 'gpu', words: ['--gpu'] },
     { kind: 'few', words: ['--gpus'] },
     { kind: 'model', words: ['compare'] },
+    { kind: 'answer', words: ['--output'] },
   ],
   'convert-checkpoint': [{ kind: 'type', words: ['--dtype'] }],
   attention: [{ kind: 'gpu', words: ['--gpu'] }],
@@ -65,6 +74,10 @@ const EXTRA_WORDS: Readonly<Record<string, readonly ExtraWord[]>> = {
     { kind: 'model', words: ['--against'] },
   ],
   init: [{ kind: 'config', words: ['--save'] }],
+  inspect: [
+    { kind: 'weights', words: ['diff'] },
+    { kind: 'tensor', words: ['--filter'] },
+  ],
   diff: [{ kind: 'model', words: ['compare'] }],
   'compare-srte': [{ kind: 'model', words: ['compare'] }],
   draw: [{ kind: 'model', words: ['--against'] }],

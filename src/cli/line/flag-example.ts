@@ -26,7 +26,6 @@ const EXAMPLES: Readonly<Record<string, string>> = {
   IDS: '1,2,3',
   'KEY=VALUE': 'model.num_layers=24',
   'MODEL|ngram:N': 'ngram:3',
-  'K|auto': 'auto',
   'auto|none|ID': 'auto',
   'mean|first|layer:N': 'mean',
   'NAME|N': '1',
@@ -54,6 +53,7 @@ export function exampleOf(flag: DeclaredFlag): string {
   const example = EXAMPLE.exec(description)?.[1];
   if (flag.name === 'save' && example !== undefined) return freeName(example);
   const preset = helpValue === 'N' ? undefined : DEFAULT.exec(description)?.[1];
+  if (helpValue.endsWith('|auto') && options === undefined) return 'auto';
   const usual = options && nearestValue(flag.name, 'true', options);
   return usual ?? options?.[0] ?? example ?? preset ?? EXAMPLES[helpValue] ?? helpValue;
 }

@@ -127,6 +127,7 @@ export function linesOf(typed: TypedLine, meaning: FlagMeaning, given: GivenFlag
   const own = found === undefined ? undefined : (ownValue(values, found.toLowerCase()) ?? found);
   const reading: Reading = { typed, meaning, given, found, own, length };
   if (onlyFor !== undefined) return conditionalLines(reading, onlyFor);
+  if (meaning.name.startsWith('>')) return linesElsewhere(reading);
   return specialLines(reading) ?? flagLines(reading);
 }
 
@@ -141,19 +142,38 @@ function conditionalLines(reading: Reading, onlyFor: string | RegExp): MeantLine
   // A config that is there is read, not its name.
   if (name === 'zero' && found !== undefined && fs.existsSync(found)) return [];
   if (name === '' || name === '<none>') return [withoutFlag(typed, given, name, length)];
+  if (name.startsWith('>')) return linesElsewhere(reading);
   if (isOfAdapters(typed, meaning, given)) return [withoutFlag(typed, given, '', length)];
   if (name.startsWith('<') && (value !== undefined || !isKey)) {
     return asArgument(typed, name.slice(1, -1), isKey ? value : found, given.at, length);
   }
-  if (!Object.hasOwn(typed.command.flags, name)) return [];
+  const flag = typed.command.flags[name];
+  if (flag === undefined) return [];
   // A pattern without a value of its own is a kind of values.
-  const own = implied ?? (isKey ? undefined : found);
+  const own = implied ?? (isKey || flag.type === 'boolean' ? undefined : found);
   const words = [`--${name}`, ...(own === undefined ? [] : [own])];
   const line = { ...typed.corrected(given.at, words, length), lead: `did you mean --${name}?` };
   const missing = name === 'zero' && found !== undefined ? missingFile([found]) : undefined;
   return [
     missing === undefined ? line : { ...line, leftOut: [`${missing}, only a stage in its name`] },
   ];
+}
+
+/**
+ * The line of another command, with the value after its own argument or after flags: `profile A --vs B` is `compare A B`,
+ * `profile A --lora-rank 8` is `fit A --for lora --rank 8`.
+ */
+function linesElsewhere({ typed, meaning, given, found, length }: Reading): MeantLine[] {
+  const [command = '', ...flags] = meaning.name.slice(1).split(' ');
+  const [model] = typed.arguments;
+  const isOfModel = Object.keys(typed.command.args).some((each) => MODEL_ARGUMENTS.has(each));
+  if (isOfModel && flags.length === 0 && model === undefined) return [];
+  const rest = typed.words.toSpliced(given.at, length);
+  const at = flags.length > 0 ? rest.length : rest.indexOf(model?.word ?? '') + 1;
+  const value = found === undefined ? [] : [found];
+  const words = [command, ...rest.toSpliced(at, 0, ...flags, ...value)];
+  const lead = command === typed.command.id ? {} : { lead: `did you mean ${command}?` };
+  return [{ words, ...lead, isElsewhere: true }];
 }
 
 /** Lines for meanings other than a flag of this command with its value; undefined for such a flag. */
@@ -163,9 +183,13 @@ function specialLines(reading: Reading): MeantLine[] | undefined {
   if (name === '<hub>') return typed.meanings.hubModelLines(typed, own, given.at, length);
   if (name === '<each>') return typed.meanings.linesOfPairs(typed, found, given.at, length);
   if (name === '<shown>') {
-    const isShown = typed.command.id === 'profile' && found === undefined;
+    const isShown = found === undefined || meaning.hasValue || !typed.isLooseValue(given.at + 1);
     const lead = 'the answer shows it without a flag:';
-    return isShown ? [{ ...typed.corrected(given.at, []), lead }] : [];
+    const replaced = meaning.hasValue ? length : 1;
+    return isShown ? [{ ...typed.corrected(given.at, [], replaced), lead }] : [];
+  }
+  if (name === '<more>') {
+    return own === undefined ? [] : [typed.corrected(given.at, [own], length)];
   }
   if (name === '' || name === '<none>' || own === '') {
     // The word after a switch of the table is an argument: `--leave-output-tensor model.gguf`.
@@ -201,7 +225,10 @@ function flagLines(reading: Reading): MeantLine[] {
   }
   if (implied !== undefined) return switchLines(reading, [`--${name}`, implied]);
   if (name === 'list-gpus') return asList(typed, given);
-  if (flag.type === 'boolean') return switchLines(reading, [`--${name}`]);
+  if (flag.type === 'boolean') {
+    // A line of another tool can have it already.
+    return switchLines(reading, typed.words.includes(`--${name}`) ? [] : [`--${name}`]);
+  }
   if (own !== undefined) return valueLines(reading, flag, own);
   const example = exampleOf(flag);
   if (flag.options || isPlaceholder(example)) return [];

@@ -211,10 +211,9 @@ function haveSimilarKeys({ words }: MeantLine, other: MeantLine | undefined): bo
     (/^model\.(\w+)=/.exec(word ?? '')?.[1] ?? '').split('_'),
   );
   const [short, long] = before.length < after.length ? [before, after] : [after, before];
-  return (
-    short.every((word) => long.includes(word)) ||
-    misspelled(before.join('_'), [after.join('_')], 2) !== undefined
-  );
+  // Most of its words: a layer is not the epsilon of its norm.
+  const isPart = short.length * 2 >= long.length && short.every((word) => long.includes(word));
+  return isPart || misspelled(before.join('_'), [after.join('_')], 2) !== undefined;
 }
 
 /** One flag with its value, alone in a suggestion. */

@@ -1,6 +1,7 @@
 /** Reads the words of a line: flags with their values, switches, arguments. */
 import fs from 'node:fs';
 import { usageError } from '../../base/errors.js';
+import { ownValue } from '../../base/values.js';
 import { nearest, nearestWithDigits } from '../../config/nearest.js';
 import { quote } from '../../config/quote.js';
 import { foldedName, nearestValue } from '../foreign/spellings.js';
@@ -120,6 +121,12 @@ function repeatedFlag(
   ]);
 }
 
+/** Values of other tools for flags without choices: types by other names or several of them, files with weights. */
+const OTHER_VALUES: Readonly<Record<string, RegExp>> = {
+  TYPE: /^(?:auto|none|nf4|fp4|bnb|q[48])$|,/i,
+  FORM: /[./\\]/,
+};
+
 /** Refuses a value of another kind that a flag of this name has in other tools: `--gpus h100:8`, `--tasks mmlu`. */
 function checkKind(
   typed: TypedLine,
@@ -133,8 +140,8 @@ function checkKind(
   const isNumber = NUMERIC.test(helpValue) && !/^[-\d.~]|^auto$/.test(value);
   const isCard =
     flag.name === 'hardware' && !/[/\\]|\.ya?ml$/i.test(value) && !fs.existsSync(value);
-  const isUnset = helpValue === 'TYPE' && /^(?:auto|none)$/i.test(value);
-  if (options !== undefined || !(isNumber || isUnset || isCard)) return;
+  const isOther = ownValue(OTHER_VALUES, helpValue)?.test(value) ?? false;
+  if (options !== undefined || !(isNumber || isOther || isCard)) return;
   const given = { at, value: inline, name: flag.name, written: `--${flag.name}` };
   const lines = meantLines(typed, given).map((line) => ({ ...line, isSpelling: false }));
   const advice = typed.meanings.flagAdvice(flag.name);

@@ -67,7 +67,6 @@ interface SpecialLines {
   readonly isOnlyModel: (typed: TypedLine, at: number) => boolean;
   readonly lastPart: (typed: TypedLine, given: GivenFlag) => FlagMeaning[];
   readonly linesOfPairs: ValueLines<string | undefined>;
-  readonly linesOfPrompt: (typed: TypedLine, given: GivenFlag) => MeantLine[];
   readonly perStep: CountLines;
 }
 

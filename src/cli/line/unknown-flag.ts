@@ -41,7 +41,6 @@ export function unknownFlag(typed: TypedLine, word: string, at: number): LineMis
   const elsewhere = typed.isOfTool && typed.command.id === 'fit' ? [] : owned;
   // A flag of another command is not a key of a config.
   const lines = [
-    ...typed.meanings.linesOfPrompt(typed, given),
     ...meantLines(typed, given).map((line) => ({ ...line, isOfTool: true })),
     ...withoutNo(typed, name, at),
     ...similarFlags(typed, given),

@@ -11,6 +11,7 @@ import {
   modelsIn,
   presetsNamed,
 } from '../../input/model-input/locate.js';
+import { KINDS } from './extra-words.js';
 import type { MeantLine } from './line-mistake.js';
 import { linesWithOther } from './other-tools/names-in-path.js';
 
@@ -34,6 +35,8 @@ export function lineForInput(words: readonly string[]): MeantLine | undefined {
   if (named) return named;
   const hardware = command === 'fit' ? lineForHardware(rest) : undefined;
   if (hardware) return hardware;
+  const listing = command === 'list' ? lineForListing(rest) : undefined;
+  if (listing) return listing;
   const list = lineForList(command, rest);
   if (list) return list;
   const at = rest.findIndex((word) => word !== '' && (fs.existsSync(word) || isPreset(word)));
@@ -103,9 +106,19 @@ const ARTIFACTS: Readonly<Record<string, RegExp>> = {
   export: /\.(?:gguf|safetensors|pt)$/i,
 };
 
+/** The line for a kind of things in the place of a name: `list models`, `list gpus`. */
+function lineForListing([word = '', ...rest]: readonly string[]): MeantLine | undefined {
+  if (/^(?:all|configs?|famil(?:y|ies)|models?|presets?)$/i.test(word)) {
+    return { words: ['list', ...rest] };
+  }
+  const isOfCards = /^(?:cards?|devices?|gpus?|hardware|machines?)$/i.test(word);
+  return isOfCards ? { words: ['fit', '--list-gpus', ...rest] } : undefined;
+}
+
 /** The line for `fit h100`, where a GPU is in the place of the model. */
 function lineForHardware([word = '', ...rest]: readonly string[]): MeantLine | undefined {
   if (word.startsWith('-') || fs.existsSync(word) || isPreset(word)) return undefined;
+  if (KINDS.size.test(word)) return { words: ['fit', '--list-gpus', word, ...rest] };
   const [model, ...others] = modelsIn('.');
   const own = model === undefined || others.length > 0 ? [EXAMPLE_MODEL] : [];
   const given = rest.some((each) => /^--(?:gpu|hardware|list-gpus)\b/.test(each));

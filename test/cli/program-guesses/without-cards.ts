@@ -133,7 +133,7 @@ const SAID: readonly Guess[] = [
   ['fit qwen3-8b 4090 32k', is('fit qwen3-8b --gpu 4090 --context 32k')],
   ['profile qwen3-8b 32k', is('profile qwen3-8b --context 32k')],
   ['fit llama3.1 8b 4090 24gb', is("fit 'llama3.1 8b' --gpu '4090 24gb'")],
-  ['fit qwen3-30b-a3b --cpu', is('fit qwen3-30b-a3b --cpu i9-14900K --gpu none')],
+  ['fit qwen3-30b-a3b --cpu', is('fit qwen3-30b-a3b --cpu auto --gpu none')],
   ['fit qwen3-4b --gpu "gtx 1070"', 'as it is'],
   ['fit qwen3-8b --gpu "dual 3090"', 'as it is'],
   ['fit qwen3-8b --gpu 4060 --runtime ollama', 'as it is'],

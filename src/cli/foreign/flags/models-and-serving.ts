@@ -4,7 +4,7 @@ import type { FlagRow } from './flag-row.js';
 /** Rows of models and serving. */
 export const MODELS_AND_SERVING: readonly FlagRow[] = [
   [
-    '<shown>',
+    '<shown>@profile',
     'params,parameters,num-params,params-only,count-only,flops,macs,memory,vram,kv-cache,kv,size',
     ['speech', 'ollama'],
   ],

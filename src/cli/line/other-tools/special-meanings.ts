@@ -205,20 +205,3 @@ export function firstNumber(
   const leftOut = [`--${name} takes one number at a time, not ${others.join(' and ')} as well`];
   return { ...typed.corrected(at, [`--${name}`, first], length), leftOut };
 }
-
-/** The line of `generate` for a test with a prompt, which only a model that writes reads. */
-export function linesOfPrompt(typed: TypedLine, { at, name, value }: GivenFlag): MeantLine[] {
-  const text = value ?? typed.words[at + 1];
-  if (typed.command.id !== 'quick-test' || name !== 'prompt' || text === undefined) return [];
-  if (/^\d/.test(text)) return [];
-  const words = typed.words.toSpliced(at, value === undefined ? 2 : 1);
-  const [model] = words;
-  if (model === undefined || model.startsWith('-')) return [];
-  return [
-    {
-      words: ['generate', model, text, ...words.slice(1)],
-      lead: 'minimind generate reads a prompt:',
-      isElsewhere: true,
-    },
-  ];
-}

@@ -9,7 +9,6 @@ export {
   isOnlyModel,
   lastPart,
   linesOfPairs,
-  linesOfPrompt,
   perStep,
 } from './special-meanings.js';
 export { fitOfPlan, OF_ADAPTERS, OF_LORA, wholeLine } from './whole-lines.js';
