@@ -83,7 +83,16 @@ export const PROGRAMS: ReadonlySet<string> = new Set([
   ...['deepspeed', 'hf', 'huggingface-cli', 'optimum-cli', 'tune', 'lm-eval', 'litgpt', 'trl'],
   ...['llama', 'lmdeploy', 'genai-perf', 'transformers', 'transformers-cli', 'swift', 'megatron'],
   ...['mistralrs-server', 'text-generation-server', 'kt', 'gpustack', 'openllm', 'ramalama'],
-  ...['local-ai', 'docker-model', 'mlc-llm', 'xinference', 'autotrain', 'exllamav3', 'gptqmodel'],
+  ...[
+    'local-ai',
+    'docker-model',
+    'mlc-llm',
+    'xinference',
+    'autotrain',
+    'exllamav2',
+    'exllamav3',
+    'gptqmodel',
+  ],
   ...['safetensors-cli', 'ktransformers', 'xtuner'],
   ...['mistralrs', 'aphrodite', 'exo', 'jan', 'cortex', 'trtllm-bench', 'lighteval', 'unsloth'],
 ]);

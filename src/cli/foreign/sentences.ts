@@ -19,6 +19,8 @@ export interface SaidLine {
   readonly words: readonly string[];
   /** Whether it is spoken: with words of a language, or a name first. Other words can be a command and its arguments. */
   readonly isSpoken: boolean;
+  /** Whether it names a format: as a command and its arguments, the format would be the name of a file. */
+  readonly hasFormat?: boolean;
 }
 
 /** Most words of the name of a card, and of a model. */
@@ -50,7 +52,7 @@ export async function sentenceLine(
   );
   const rest = end < 0 ? [] : words.slice(end);
   const conversion = await conversionLine(own, vocabulary);
-  if (conversion) return { words: [...conversion, ...rest], isSpoken: true };
+  if (conversion) return { words: [...conversion, ...rest], isSpoken: true, hasFormat: true };
   const english = inEnglish(own);
   const isTranslated = english.join(' ') !== own.join(' ');
   const [first = '', ...others] = own;
@@ -220,7 +222,9 @@ async function conversionLine(
 ): Promise<string[] | undefined> {
   const isSaid =
     /^(?:convert|export|quantize|save|turn)$/i.test(verb) && /^(?:to|into|as|in)$/i.test(to);
-  if (!isSaid || more.length > 0 || !(await isModel(model))) return undefined;
+  // `to 4 bit`
+  const isApart = more.length === 1 && /^[48]$/.test(format) && /^bits?$/i.test(more[0] ?? '');
+  if (!isSaid || (more.length > 0 && !isApart) || !(await isModel(model))) return undefined;
   const name = path.basename(model).replace(/\.(?:safetensors|pt|pth|bin|gguf)$/i, '');
   const container = ownValue(FORMATS, format.toLowerCase());
   if (container) return container(model, name);

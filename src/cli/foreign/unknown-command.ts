@@ -38,6 +38,8 @@ export async function unknownCommand(
   words: readonly string[],
   config: Config,
 ): Promise<UserError> {
+  const quoted = words.length === 1 ? words[0]?.trim().split(/\s+/) : undefined;
+  if (quoted !== undefined && quoted.length > 1) return quotedLine(quoted, config);
   const other = await otherStart(words, config);
   if (other !== undefined) return other;
   const said = written.length > 1 ? undefined : await saidLine(words);
@@ -68,6 +70,15 @@ export async function unknownCommand(
   return new LineMistake(`expected a command, found ${quote(text)}`, lines, {
     otherwise: 'minimind --help lists the commands',
   });
+}
+
+/** The error for a whole line, or a sentence, in quotes: `minimind "how big is qwen3-8b"`. */
+async function quotedLine(words: readonly string[], config: Config): Promise<UserError> {
+  const [command = ''] = words;
+  if (config.findCommand(command) === undefined) return unknownCommand([command], words, config);
+  return new LineMistake(`expected a command, found ${quote(words.join(' '))}`, [
+    { words, isSpelling: true },
+  ]);
 }
 
 /** The mistake of a line with a topic and none of its commands. */
@@ -108,7 +119,7 @@ function verbMistake(
   { text, rest, typed, words, said }: UnknownLine,
   config: Config,
 ): LineMistake | undefined {
-  const verbs = verbLines(text, verbWords(rest, config));
+  const verbs = said?.hasFormat ? [] : verbLines(text, verbWords(rest, config));
   const advice = commandAdvice(text, rest) ?? memoryInSentence(words) ?? modelsInSentence(words);
   if (verbs.length === 0 && said === undefined && advice === undefined) return undefined;
   const spoken = said === undefined ? [] : [said.words];

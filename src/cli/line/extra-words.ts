@@ -18,6 +18,7 @@ export const KINDS = {
   onnx: /\.onnx$/i,
   checkpoint: /\.(?:gguf|safetensors|pt)$/i,
   weights: /\.(?:gguf|safetensors|pt|pth|bin|onnx)$/i,
+  device: /^(?:cpu|gpu|cuda|webgpu|directml|coreml)$/i,
   /** A name of a tensor, or a part of one. */
   tensor: /^[a-z][\w.*-]+$/i,
   /** A file for an answer: `--json report.json`. */
@@ -74,6 +75,7 @@ const EXTRA_WORDS: Readonly<Record<string, readonly ExtraWord[]>> = {
     { kind: 'model', words: ['--against'] },
   ],
   init: [{ kind: 'config', words: ['--save'] }],
+  'quick-test': [{ kind: 'device', words: ['--device'] }],
   inspect: [
     { kind: 'weights', words: ['diff'] },
     { kind: 'tensor', words: ['--filter'] },

@@ -410,4 +410,10 @@ export const ADDED_GUESSES: readonly Guess[] = [
   ['rope my.yaml --scaling yarn', is('rope my.yaml')],
   ['mcp --port 8080', is('mcp')],
   ['rope my.yaml --type yarn --factor 2', is('rope my.yaml --factor 2')],
+  ['"how much vram for qwen3 8b"', is("fit 'qwen3 8b'")],
+  ['"profile my.yaml --layers"', is('profile my.yaml --layers')],
+  ['exllamav2 convert -i hf -o out -b 4.0', is('convert-checkpoint hf out --quantize int4')],
+  ['test my.yaml on cpu', is('quick-test my.yaml --device cpu')],
+  ['quick-test my.yaml on gpu', is('quick-test my.yaml --device gpu')],
+  ['quantize hf to 4 bit', is('convert-checkpoint hf hf-int4 --quantize int4')],
 ];

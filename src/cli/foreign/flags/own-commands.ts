@@ -220,6 +220,7 @@ const CHECKPOINTS: readonly FlagRow[] = [
   ['to=low-rank@convert-checkpoint', 'svd,factorize,factorized,decompose', ['speech']],
   ['to=sincos@convert-checkpoint', 'sincos,sinusoidal,sin-cos', ['speech']],
   ['to=per-layer@convert-checkpoint', 'per-layer,unshare,unshared', ['speech']],
+  ['@convert-checkpoint', 'format=~^(?:auto_?(?:round|gptq|awq)|llm_?compressor)', ['swift']],
   ['merge=mean@convert-checkpoint', 'mean,average,avg', ['speech']],
   ['merge=first@convert-checkpoint', 'first', ['speech']],
   ['config@convert-checkpoint', 'model-config,config-path,input-config', ['speech']],
