@@ -53,6 +53,24 @@ describe('encoders, encoder-decoders and towers', () => {
     expect(warnings.map(({ message }) => message).join()).toContain('described, not run');
   });
 
+  test.each([
+    ['llava', 'multimodal_projector_bias', 'yes'],
+    ['llava', 'vision_feature_layer', 'all'],
+    ['llava_next', 'vision_feature_layer', { last: true }],
+    ['mistral3', 'spatial_merge_size', '2'],
+    ['idefics3', 'scale_factor', 0],
+    ['internvl', 'downsample_ratio', 'half'],
+    ['paligemma', 'projection_dim', -1],
+    ['fuyu', 'patch_size', 'x'],
+  ])('%s: says that its towers are not counted for a wrong %s: %j', async (type, key, value) => {
+    const file = FILES.find((each) => caseIn(each).config.model_type === type) ?? '';
+    const { config } = caseIn(file);
+    const text = JSON.stringify({ ...config, [key]: value });
+    const { beside, warnings } = await modelOf(parseDocument(text, 'config.json'));
+    expect(beside).toBeUndefined();
+    expect(warnings.map(({ message }) => message).join()).toContain(key);
+  });
+
   // Counted by torch.utils.flop_counter (torch 2.13) on the classes of transformers 5.18, with eager attention.
   test.each([
     [

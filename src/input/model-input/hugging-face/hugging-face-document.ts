@@ -156,12 +156,13 @@ function leftOutFound(document: ConfigDocument, part: TextPart | undefined): Loc
   const towers = part && partsBeside(document.value);
   const sections = towers && 'sections' in towers ? towers.sections : [];
   const leftOut = (part?.leftOut ?? []).filter((key) => !sections.includes(key));
-  const [first] = leftOut;
-  if (part === undefined || first === undefined) return [];
-  const path = [first];
   const why = towers && 'problem' in towers ? `: ${towers.problem}` : '';
+  if (part === undefined || (leftOut.length === 0 && why === '')) return [];
+  const path = [leftOut[0] ?? KIND];
+  // A part without a section has sizes of the whole.
+  const names = leftOut.length > 0 ? joined(leftOut) : 'what is beside it';
   const finding = {
-    message: `${joined(leftOut)} ${leftOut.length === 1 ? 'is' : 'are'} left out: only the language model of ${part.of} is described (${part.config.model_type})${why}`,
+    message: `${names} ${leftOut.length > 1 ? 'are' : 'is'} left out: only the language model of ${part.of} is described (${part.config.model_type})${why}`,
     suggestion: 'give the checkpoint in place of its config to count what is left out',
   };
   return [{ severity: 'warning', place: document.place(path, 'key'), path, finding }];

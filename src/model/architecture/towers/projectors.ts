@@ -18,9 +18,57 @@ const NAME = 'model.multi_modal_projector';
 const featureLayers = ({ vision_feature_layer: layers }: JsonObject): number =>
   Array.isArray(layers) ? layers.length : 1;
 
+const isCount = (value: unknown): boolean => Number.isSafeInteger(value) && asNumber(value) > 0;
+
 /** A size of a config; its default where the config has none. */
 export const integer = (value: unknown, byDefault: number): number =>
-  Number.isSafeInteger(value) && asNumber(value) > 0 ? asNumber(value) : byDefault;
+  isCount(value) ? asNumber(value) : byDefault;
+
+const isSwitch = (value: unknown): boolean => typeof value === 'boolean';
+/** One layer of a tower, or a list of them. */
+const areLayers = (value: unknown): boolean => [value].flat().every(Number.isSafeInteger);
+
+/** What the keys of a whole config hold that projectors read. */
+const KEYS: readonly (readonly [
+  kind: string,
+  isKind: (value: unknown) => boolean,
+  names: readonly string[],
+])[] = [
+  [
+    'a positive whole number',
+    isCount,
+    [
+      ...['spatial_merge_size', 'downsample_factor', 'scale_factor', 'projection_dim'],
+      ...['alignment_intermediate_size', 'projector_hidden_size', 'projection_hidden_size'],
+    ],
+  ],
+  [
+    'true or false',
+    isSwitch,
+    ['multimodal_projector_bias', 'projector_bias', 'projector_use_layernorm'],
+  ],
+  [
+    'a number from 0 to 1',
+    (value) => asNumber(value) > 0 && asNumber(value) <= 1,
+    ['downsample_ratio'],
+  ],
+  ['numbers of layers', areLayers, ['vision_feature_layer', 'vision_feature_layers']],
+];
+
+/** The first of some sizes that is something else. */
+export function wrongSize(whole: JsonObject, names: readonly string[]): string | undefined {
+  const wrong = names.find((name) => whole[name] != null && !isCount(whole[name]));
+  return wrong && `${wrong}: expected a positive whole number`;
+}
+
+/** The first of these keys that holds something else, for which no class has a projector. */
+export function wrongKey(whole: JsonObject): string | undefined {
+  for (const [kind, isKind, names] of KEYS) {
+    const wrong = names.find((name) => whole[name] != null && !isKind(whole[name]));
+    if (wrong !== undefined) return `${wrong}: expected ${kind}`;
+  }
+  return undefined;
+}
 
 /** Two products with an activation between them. */
 const twoProducts = (

@@ -12,7 +12,7 @@ import type { HarmlessKeys, JsonObject } from '../transformer/config-keys.js';
 import { ENCODER_VALUES } from '../transformer/described/define-encoder.js';
 import { huggingFaceReader } from '../transformer/hugging-face.js';
 import { tensorsOf } from '../walk.js';
-import { integer, PROJECTORS, type Projector } from './projectors.js';
+import { integer, PROJECTORS, type Projector, wrongKey, wrongSize } from './projectors.js';
 import type { Tower } from './tower.js';
 import { TOWERS, type TowerKind } from './tower-kinds.js';
 
@@ -145,6 +145,8 @@ export function partsBeside(whole: JsonObject): PartsBeside | undefined {
   // A file of the language model alone can have the name of the whole.
   const around = aroundOf(whole).filter(({ section }) => isRecord(whole[section]));
   if (around.length === 0) return undefined;
+  const wrong = wrongKey(whole);
+  if (wrong !== undefined) return { problem: wrong };
   const towers = around.map((each) => towerIn(whole, each));
   const problem = towers.find((each) => 'problem' in each);
   if (problem !== undefined) return problem;
@@ -160,7 +162,10 @@ export function partsBeside(whole: JsonObject): PartsBeside | undefined {
  * What Fuyu has in place of a tower: one product that makes an embedding of each patch of an image.
  * transformers models/fuyu/modeling_fuyu.py, `vision_embed_tokens`
  */
-function imagePatches({ patch_size, num_channels, hidden_size }: JsonObject): PartsBeside {
+function imagePatches(whole: JsonObject): PartsBeside {
+  const { patch_size, num_channels, hidden_size } = whole;
+  const wrong = wrongSize(whole, ['patch_size', 'num_channels', 'hidden_size']);
+  if (wrong !== undefined) return { problem: wrong };
   const values = integer(patch_size, 30) ** 2 * integer(num_channels, 3);
   // The width of the whole, which its class does not compare with that of the text part.
   const hidden = integer(hidden_size, 4096);
