@@ -244,7 +244,8 @@ describe('a row of the table of commands', () => {
       expect(commands.length, word).toBeGreaterThan(0);
       for (const template of templates) {
         const [command = ''] = template.replace(/^\?\w+ /, '').split(' ');
-        const known = COMMANDS.some(({ id }) => id === command) || command === '--version';
+        const known =
+          COMMANDS.some(({ id }) => id === command) || /^--(?:version|help)$/.test(command);
         expect(known, template).toBe(true);
       }
       expect(templates.map((each) => each.replace(/^\?\w+ /, '').split(' ')[0])).toEqual(

@@ -8,7 +8,7 @@ import type { Run } from '../run-cli.js';
 import { runHere } from '../run-here.js';
 import { GUESSES, type Right } from './guesses.js';
 import { HABIT_GUESSES } from './habit-guesses.js';
-import { ADDED_GUESSES } from './program-guesses/added.js';
+import { ADDED_GUESSES, VERB_GUESSES } from './program-guesses/added.js';
 import { FRESH_GUESSES } from './program-guesses/fresh.js';
 import { FURTHER_GUESSES } from './program-guesses/further.js';
 import { MIXED_GUESSES } from './program-guesses/mixed.js';
@@ -109,6 +109,7 @@ describe('a first guess', () => {
     ...QUOTED_GUESSES,
     ...PUBLISHED_GUESSES,
     ...ADDED_GUESSES,
+    ...VERB_GUESSES,
   ];
 
   it.each([...GUESSES, ...TOOL_GUESSES, ...HABIT_GUESSES, ...SENTENCE_GUESSES, ...PROGRAM_GUESSES])(

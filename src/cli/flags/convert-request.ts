@@ -62,6 +62,7 @@ const NAMED: readonly (readonly [flag: string, name: string])[] = [
   ['merge-lora', 'merged'],
   ['dequantize', 'plain'],
   ['shard-size', 'shards'],
+  ['tie', 'tied'],
 ];
 
 /** A free name for the output of a conversion: with the type of its weights, and the ending of its container. */
@@ -79,7 +80,7 @@ function outputName(input: string, argv: readonly string[]): string {
   const container = valueIn('container') ?? (/^q\d_/.test(type ?? '') ? 'gguf' : undefined);
   const [, named] =
     NAMED.find(([flag]) => valueIn(flag) !== undefined || argv.includes(`--${flag}`)) ?? [];
-  const suffix = type ?? named ?? (container ? '' : 'shared');
+  const suffix = type ?? valueIn('to') ?? named ?? (container ? '' : 'shared');
   // Packed weights and shards are those of a folder.
   const isFolder = valueIn('quantize') !== undefined || valueIn('shard-size') !== undefined;
   const own = container ? `.${container}` : isFile && !isFolder ? ending : '';

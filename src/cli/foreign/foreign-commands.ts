@@ -4,8 +4,8 @@ import type { Source } from './flags/flag-row.js';
 /**
  * Lines that a first word means, and the words. `$1` is an argument of theirs, `$2.gguf` one that has this ending,
  * `$1+.gguf` a file that is named after it, and `$model` the value of their --model. A line after `?adapter` is for words
- * with the folder of an adapter, one after `?size` for a number of parameters, one after `?full` for a training of all weights,
- * and one after `?here` for a file that is there.
+ * with the folder of an adapter, one after `?size` for a number of parameters, one after `?weights` for a file with
+ * weights, one after `?full` for a training of all weights, and one after `?here` for a file that is there.
  */
 type VerbRow = readonly [lines: readonly string[], words: string, sources: readonly Source[]];
 
@@ -16,7 +16,7 @@ type VerbRow = readonly [lines: readonly string[], words: string, sources: reado
 export const VERBS: readonly VerbRow[] = [
   [
     ['generate', 'fit', 'quick-test'],
-    'cli,chat,sample,complete,inference,infer,talk,prompt,simple,generate-text,webchat,chat-cli,generate-full,' +
+    'cli,chat,sample,complete,completion,continue,predict,repl,ask,write,text-generation,inference,infer,talk,prompt,simple,generate-text,webchat,chat-cli,generate-full,' +
       'swift app,swift web-ui,generate-adapter,generate-adapter-v2,generate-sequentially,generate-tp,run,llamafile,' +
       'eval-llm,eval-model,test-inference,main,mtmd-cli,llava-cli,minicpmv-cli,gemma3-cli,qwen2vl-cli,simple-chat,mistralrs-server plain,mistralrs-server gguf,mistralrs-server run,llm,mlx-lm generate',
     [
@@ -41,10 +41,10 @@ export const VERBS: readonly VerbRow[] = [
   [['export $1 --save $2.onnx', 'convert-checkpoint'], 'convert', ['mlx', 'speech']],
   [
     ['convert-checkpoint'],
-    'mlx-lm convert,to-gguf,shard,split,gguf-split,zero-to-fp32,consolidate,merge-weights,' +
+    'mlx-lm convert,shard,split,gguf-split,zero-to-fp32,consolidate,merge-weights,' +
       'merge-sharded-fsdp-weights,convert-srte,compress,convert-llama-weights-to-hf,dcp-to-torch,format-utils dcp-to-torch,convert-to-litgpt,' +
       'convert-from-litgpt,convert-pretrained-checkpoint,lite auto-awq,lite auto-gptq,swift export,mlx-lm awq,mlx-lm gptq,mlx-lm dwq,mlx-lm dynamic-quant,lite smooth-quant,convert-lit-checkpoint,ct2-transformers-converter,convert-gguf,cast,recast,' +
-      'convert-to-safetensors,to-safetensors,convert-weight,upgrade,migrate',
+      'convert-to-safetensors,convert-weight,upgrade,migrate',
     [
       'llama.cpp',
       'deepspeed',
@@ -59,7 +59,37 @@ export const VERBS: readonly VerbRow[] = [
     ],
   ],
   // The file that llama.cpp writes is named after the model, too.
-  [['convert-checkpoint', 'convert-checkpoint $1 $1+.gguf'], 'convert-hf-to-gguf', ['llama.cpp']],
+  [
+    ['convert-checkpoint', 'convert-checkpoint $1 $1+.gguf'],
+    'convert-hf-to-gguf,to-gguf',
+    ['llama.cpp', 'speech'],
+  ],
+  [
+    ['convert-checkpoint $1 $2', 'convert-checkpoint $1 $1+.safetensors'],
+    'to-safetensors,unshard,join,concat,combine',
+    ['speech'],
+  ],
+  [
+    ['convert-checkpoint $1 $2', 'convert-checkpoint $1 $1+.pt'],
+    'to-pt,to-torch,to-pytorch',
+    ['speech'],
+  ],
+  [['convert-checkpoint --to shared'], 'share,share-srte,unify', ['speech']],
+  [
+    ['convert-checkpoint --to low-rank'],
+    'factorize,factorise,lowrank,low-rank,svd,decompose',
+    ['speech'],
+  ],
+  [['convert-checkpoint --tie embed'], 'tie,tie-weights,tie-embeddings', ['speech']],
+  ...(['f16', 'bf16', 'f32'] as const).map(
+    (type): VerbRow => [
+      [`convert-checkpoint --dtype ${type}`],
+      [type, type.replace('f', 'fp'), type.replace('f', 'float')]
+        .flatMap((name) => [`to-${name}`, name, `cast-${name}`])
+        .join(),
+      ['speech'],
+    ],
+  ),
   [
     ['convert-checkpoint $1 $2 --dequantize', 'convert-checkpoint $1 --dequantize'],
     'dequantize,dequantise,dequant',
@@ -96,11 +126,20 @@ export const VERBS: readonly VerbRow[] = [
   [
     ['profile'],
     'flops,kv-cache,count,params,parameters,size,info,summary,show,count-params,describe,stats,calflops,thop,' +
-      'count-parameters,model-info,param-count,ptflops,fvcore,flopcountanalysis,num-parameters',
+      'count-parameters,model-info,param-count,ptflops,fvcore,flopcountanalysis,num-parameters,analyze,analyse,analysis,calc,' +
+      'calculate,calculator,profile-model,model-profile,profiler,breakdown,activations,kvcache',
     ['ollama', 'speech'],
   ],
   [['profile $1 --tensors'], 'netron,print,tree,torchinfo,torchsummary', ['speech']],
-  [['draw'], 'visualize,graph,plot,diagram,architecture,torchview,torchviz', ['speech']],
+  [
+    ['draw'],
+    'visualize,visualise,viz,graph,plot,diagram,architecture,torchview,torchviz,picture,render,show-graph',
+    ['speech'],
+  ],
+  [['draw --format mermaid'], 'mermaid', ['speech']],
+  [['explore'], 'ui,gui,web,app,dashboard,playground,designer', ['speech']],
+  [['attention'], 'attn,flash-attention,attention-memory', ['speech']],
+  [['rope'], 'rope-scaling,yarn,positions', ['speech']],
   [
     ['data'],
     'tokenize,tokens,count tokens,count-tokens,token-count,preprocess,dataset,tokenizer,prepare,preprocess-data',
@@ -113,7 +152,8 @@ export const VERBS: readonly VerbRow[] = [
       'fit-params,cost,bench serve,bench-serving,serve api-server,genai-perf profile,koboldcpp,vllm-serve,openai-server,' +
       'swift deploy,deploy api-server,tabbyapi,text-generation-webui,trtllm-build,trtllm-serve serve,trtllm-bench latency,' +
       'trtllm-bench build,mistralrs tune,swift rollout,server start,aphrodite run,exo,speculative,launch,run-batch,' +
-      'docker-model configure,text-generation-benchmark,benchmarker,tokens/s,tok/s,t/s,tps',
+      'docker-model configure,text-generation-benchmark,benchmarker,tokens/s,tok/s,t/s,tps,context,max-context,latency,ttft,' +
+      'concurrency,users',
     [
       ...([
         'accelerate',
@@ -135,7 +175,12 @@ export const VERBS: readonly VerbRow[] = [
     ['ktransformers'],
   ],
   [['fit --list-gpus'], 'gpu,gpus,list-gpus,hardware', ['speech']],
-  [['quick-test'], 'test,smoke-test,sanity-check', ['speech']],
+  [
+    ['quick-test'],
+    'test,smoke-test,sanity-check,quick test,forward,self-test,selftest,run-test',
+    ['speech'],
+  ],
+  [['quick-test --overfit'], 'overfit,train-test,test-training', ['speech']],
   [
     // A model that is not here has no speed on this machine.
     ['?here quick-test --only timing', 'fit', 'quick-test --only timing'],
@@ -143,17 +188,28 @@ export const VERBS: readonly VerbRow[] = [
       'bench-offline-throughput,benchmark-throughput,benchmark-latency,benchmark-generation-mamba-simple',
     ['llama.cpp', 'vllm', 'sglang', 'mlx', 'mamba'],
   ],
-  [['validate'], 'check,lint,validate-config', ['speech']],
-  [['compare'], 'diff,vs,distill', ['speech']],
-  [['plan'], 'search,design,optimize', ['speech']],
+  [['?weights inspect --stats', 'validate'], 'check', ['speech']],
+  [['validate'], 'lint,validate-config,valid,syntax', ['speech']],
+  [['compare'], 'diff,vs,cmp,versus,contrast,side-by-side', ['speech']],
+  [['compare $1 $2'], 'distill', ['speech']],
+  [
+    ['?size plan --max-params $1', 'plan'],
+    'search,design,optimize,suggest,recommend,propose,nas,generate-config,make-config',
+    ['speech'],
+  ],
   [['fit --for lora'], 'unsloth-cli', ['unsloth']],
   [['init $1 --save $2'], 'tune cp', ['torchtune']],
   [['init $1 --save -'], 'tune cat', ['torchtune']],
-  [['?size plan --max-params $1', 'init'], 'new,create', ['ollama', 'speech']],
+  [
+    ['?size plan --max-params $1', 'init --save $1.yaml', 'init'],
+    'new,create',
+    ['ollama', 'speech'],
+  ],
   [['init'], 'template,scaffold', ['speech']],
+  [['?here inspect', 'list'], 'ls', ['ollama', 'speech']],
   [
     ['list'],
-    'models,presets,ls,models ls,model ls,models list,model list',
+    'models,presets,families,architectures,model-types,zoo,models ls,model ls,models list,model list',
     ['ollama', 'lmstudio', 'torchtune'],
   ],
   [
@@ -167,19 +223,21 @@ export const VERBS: readonly VerbRow[] = [
     ['optimum', 'speech'],
   ],
   [['inspect --tensors'], 'tensors,keys,state-dict', ['speech']],
-  [['inspect --hash'], 'gguf-hash', ['llama.cpp']],
+  [['inspect --hash'], 'gguf-hash,hash,checksum,sha256,sha256sum,md5sum', ['llama.cpp', 'speech']],
+  [['inspect --stats'], 'norms,nan,check-nan,tensor-stats,histogram', ['speech']],
   [
     ['inspect'],
-    'cat,dump,gguf-dump,gguf,gguf info,safetensors,safetensors-info,safetensors info',
+    'cat,open,view,head,examine,look,peek,metadata,header,dump,gguf-dump,gguf,gguf info,safetensors,safetensors-info,safetensors info',
     ['llama.cpp', 'speech'],
   ],
   [['compare-srte'], 'srte', ['speech']],
   [
     ['doctor'],
     'devices,engines,env,ps,lms status,nvidia-smi,rocm-smi,collect-env,system-info,ds-report,check-env,lms runtime,' +
-      'nvtop,nvitop,gpustat',
+      'nvtop,nvitop,gpustat,setup,diagnose,diagnostics,health,healthcheck,status,system,sysinfo,check-install',
     ['ollama', 'llama-factory', 'transformers', 'accelerate', 'lmstudio', 'speech'],
   ],
+  [['--help'], 'examples,commands,usage,man', ['speech']],
   [['--version'], 'version', ['llama-factory', 'lmstudio', 'speech']],
 ];
 
@@ -223,6 +281,14 @@ export const WITHOUT_COMMAND: readonly (readonly [words: string, advice: string]
   [
     'prune,shrink,slim',
     'no command removes weights of a trained model; plan shows smaller shapes, and compare-srte the layouts of an SRTE',
+  ],
+  [
+    'update,install,self-update,uninstall',
+    'minimind installs nothing: npm install -g minimind@latest brings the newest version',
+  ],
+  [
+    'rename,remap',
+    'minimind renames the tensors of old layouts by itself, as in minimind convert-checkpoint IN OUT; others keep their names',
   ],
   [
     'onnxruntime,openvino',

@@ -365,7 +365,11 @@ export function otherNames(): readonly string[] {
 export const aliasesOf = (command: string): string[] =>
   VERBS.filter(([lines]) => lines.every((line) => commandOf(line) === command))
     .flatMap(([, words]) => words.split(','))
-    .filter((word) => /^[\w-]+$/.test(word));
+    .filter((word) => /^[\w-]+$/.test(word))
+    // One spelling of kv-cache and kvcache.
+    .filter(
+      (word, at, all) => all.findIndex((each) => foldedName(each) === foldedName(word)) === at,
+    );
 
 /** The value of each word of a table. If several rows have the word, the first one counts. */
 const byWord = <T>(rows: readonly (readonly [words: string, value: T])[]): ReadonlyMap<string, T> =>
@@ -403,13 +407,14 @@ function argumentsOf({ words, isSwitch }: VerbWords): { given: string[]; flags: 
 /** A flag with the model of a line, in programs that have one. */
 const MODEL_FLAG = /^(?:-m|--model)$/;
 
-/** Conditions of templates: a flag, a size as the first word, or a file that is there. */
+/** Conditions of templates: a flag, a size or a file with weights as the first word, or a file that is there. */
 const CONDITIONS: Readonly<Record<string, (words: readonly string[]) => boolean>> = {
   adapter: (words) =>
     flagIn(words, /^--(?:lora|peft|adapters?)(?:[-_](?!r$|rank|alpha)|$)/i) !== undefined,
   full: (words) =>
     flagIn(words, /^--(?:fine[-_]?tune|finetuning|train|tuner|sft)[-_]type$/)?.value === 'full',
   size: ([first = '']) => /^\d[\d.,_]*[kmbt]$/i.test(first),
+  weights: ([first = '']) => /\.(?:pt|pth|bin|ckpt|safetensors|gguf)$/i.test(first),
   here: (words) => words.some((word) => fs.existsSync(word.replace(/^--?[a-z][\w-]*=/i, ''))),
 };
 

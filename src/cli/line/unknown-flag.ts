@@ -144,7 +144,9 @@ function asSetting(typed: TypedLine, { at, name, value }: GivenFlag): MeantLine[
   const isOfModel = Object.keys(args).some((each) => MODEL_ARGUMENTS.has(each));
   const key = /^(?:model\.)?([a-z][\w-]{2,})$/i.exec(name)?.[1];
   if (!Object.hasOwn(flags, 'set') || !isOfModel || key === undefined) return [];
-  if (typed.isOfTool && (OF_A_PROGRAM.test(key) || !canBeChecked(typed, key))) return [];
+  if (typed.isOfTool && OF_A_PROGRAM.test(key)) return [];
+  const isUnchecked = typed.isOfTool || typed.arguments.length === 0;
+  if (isUnchecked && !canBeChecked(typed, key)) return [];
   const next = typed.isValueMissing(at + 1) ? undefined : typed.words[at + 1];
   const isNext = value === undefined && next !== undefined && SETTING.test(next);
   // A word that is neither a value of a key nor an argument is the value of something else.

@@ -35,6 +35,8 @@ export function lineForInput(words: readonly string[]): MeantLine | undefined {
   if (named) return named;
   const hardware = command === 'fit' ? lineForHardware(rest) : undefined;
   if (hardware) return hardware;
+  const created = command === 'init' ? lineForConfig(rest) : undefined;
+  if (created) return created;
   const listing = command === 'list' ? lineForListing(rest) : undefined;
   if (listing) return listing;
   const list = lineForList(command, rest);
@@ -105,6 +107,12 @@ const ARTIFACTS: Readonly<Record<string, RegExp>> = {
   'convert-checkpoint': /\.onnx$/i,
   export: /\.(?:gguf|safetensors|pt)$/i,
 };
+
+/** The line for the file of a new config in the place of a preset: `init my-model.yaml`. */
+const lineForConfig = ([word = '', ...rest]: readonly string[]): MeantLine | undefined =>
+  KINDS.config.test(word) && !rest.includes('--save')
+    ? { words: ['init', '--save', word, ...rest] }
+    : undefined;
 
 /** The line for a kind of things in the place of a name: `list models`, `list gpus`. */
 function lineForListing([word = '', ...rest]: readonly string[]): MeantLine | undefined {
