@@ -326,16 +326,23 @@ export function presetAdvice(name: string): string {
   }
   const sizes = publishedSizes(name).map(lastPart);
   if (sizes.length > 0) return `write one of its sizes: ${sizes.join(', ')}`;
-  const repository = hubRepository(name);
+  const [prefix = ''] = folded.split('/');
+  // A family is no organization of the hub.
+  const isPlain = folded === prefix || !isFamilyName(prefix);
+  const repository = isPlain ? hubRepository(name) : undefined;
   const hub = repository === undefined ? '' : `hf:${repository}`;
-  const family = FAMILY_NAMES.find((each) => each === folded);
+  // Families with published models have more than the presets of this package.
+  const isOwn = folded === prefix || modelsWithWords(prefix).length === 0;
+  const family = FAMILY_NAMES.find((each) => each === prefix && isOwn);
   const own = presetNames().filter((preset) => preset.startsWith(`${family}/`));
+  const near = family !== undefined && folded !== family ? nearestPreset(name) : undefined;
+  if (near !== undefined) return `did you mean ${near}?`;
   if (own.length > 0) {
     const shown = own.length > MOST_LISTED ? [`${own[0]}, …`] : own;
     const all = commandText('list', [String(family)]);
-    return `${family} is a family: write one of its presets, ${[...shown, hub].filter(Boolean).join(', ')}; ${all} shows them`;
+    return `${family} is a family: write one of its presets, ${[...shown, folded === family ? hub : ''].filter(Boolean).join(', ')}; ${all} shows them`;
   }
-  const alike = name.includes('/') ? [] : modelsWithWords(name);
+  const alike = name.includes('/') ? [] : [...modelsWithWords(name), ...presetsWithWords(name)];
   if (alike.length === 1 && repository === undefined) return `did you mean ${alike[0]}?`;
   const choice = alike.length > 0 && repository === undefined ? modelChoice(name) : undefined;
   if (choice) {
@@ -346,9 +353,27 @@ export function presetAdvice(name: string): string {
   const close = nearestPreset(name);
   if (close !== undefined) return `did you mean ${close}?`;
   const elsewhere = repository && hubSuggestion(repository);
-  if (elsewhere === undefined) return `${commandText('list')} shows the presets`;
+  if (elsewhere === undefined && IS_CLOSED.test(name)) {
+    return `its weights and its config are not published; ${commandText('list')} shows models whose are`;
+  }
+  if (elsewhere === undefined) {
+    return `${commandText('list')} shows the presets; a model of the hub is hf:ORG/NAME`;
+  }
   return `its sizes are not built in: ${elsewhere}`;
 }
+
+/** Short names of the presets of this package that have all words of a name, of two or more: `minimind-moe`. */
+function presetsWithWords(name: string): string[] {
+  const wordsOf = (text: string) => text.toLowerCase().split(/[^a-z0-9.]+/);
+  const words = wordsOf(name);
+  if (words.length < 2) return [];
+  return presetNames()
+    .map(lastPart)
+    .filter((preset) => words.every((word) => wordsOf(preset).includes(word)));
+}
+
+/** Models that are only a service. */
+const IS_CLOSED = /^(?:openai|anthropic|google)?\/?(?:chat-?gpt|gpt-?[345]|claude|gemini|copilot)/i;
 
 /** Most presets of a family in an error. */
 const MOST_LISTED = 8;
@@ -356,13 +381,18 @@ const MOST_LISTED = 8;
 /** The preset with the most similar name, as short as it is unique. A name with other digits is another model. */
 function nearestPreset(name: string): string | undefined {
   const presets = presetNames();
+  const [prefix = ''] = name.split('/');
+  // The name of a family is no part of a typing mistake: hybrid/small is not hybrid/shared.
+  if (isFamilyName(prefix) && name.includes('/')) {
+    const own = presets.filter((each) => each.startsWith(`${prefix}/`)).map(lastPart);
+    const close = nearestWithDigits(lastPart(name), own);
+    return close && `${prefix}/${close}`;
+  }
   const all = [...presets, ...presets.map(lastPart)];
   const start = `${foldedName(name)}-`;
   const longer = all.filter((each) => each.startsWith(start));
   const close = longer.length === 1 ? longer[0] : nearestWithDigits(name, all);
-  // `hybrid/tinyy` is a mistake in the name of a preset, and a repository of the hub only by its form.
-  const isOfFamily = isFamilyName(name.split('/')[0]);
-  const known = isOfFamily ? undefined : hubRepository(name);
+  const known = hubRepository(name);
   if (close === undefined || (known !== undefined && longer.length === 0)) return undefined;
   if (close.includes('/')) return close;
   return presetsNamed(close).length === 1 ? close : presetsNamed(close)[0];

@@ -533,6 +533,11 @@ export const VERB_GUESSES: readonly Guess[] = [
   ],
   ['init fresh.yaml', is('init --save fresh.yaml')],
   ['new fresh.yaml', is('init --save fresh.yaml')],
+  ['profile llava', says('hf:llava-hf/llava-1.5-7b-hf')],
+  ['fit qwen2-vl --gpu 4090', says('hf:Qwen/Qwen2-VL-7B-Instruct')],
+  ['profile minimind-moe', says('minimind-3-moe')],
+  ['profile hybrid/small', { says: ['hybrid is a family'], never: ['hybrid/shared?'] }],
+  ['profile claude', says('not published')],
   ['update', says('npm install -g minimind@latest')],
   ['rename old.pt', says('renames the tensors of old layouts')],
 ];
