@@ -90,6 +90,7 @@ const VALUES_OF: Readonly<Record<string, readonly string[]>> = {
   '<each>': ['text=file.txt,context=4'],
   '<hub>': ['org/name'],
   '<shown>': [],
+  '<of-gpu>': [],
 };
 
 /** Commands in which a name has a meaning. */
@@ -167,6 +168,7 @@ function isMeant(line: MeantLine, meaning: string): boolean {
     const [command, ...flags] = name.slice(1).split(' ');
     return line.words[0] === command && flags.every((each) => line.words.includes(each));
   }
+  if (name === '<of-gpu>') return line.words.includes('--gpu');
   if (name.startsWith('<')) {
     const own = Object.values(ARGUMENTS).flat();
     return line.words.every((word) => !word.startsWith('--') || own.includes(word));
@@ -197,7 +199,7 @@ function fault(row: FlagRow, name: Name): string | undefined {
   const written = name.name.length > 1 ? `--${name.name}` : `-${name.name}`;
   const tried = commandsFor(meaning, name.name);
   const isUnderstood = tried.some((command) => {
-    const isArgument = meaning.startsWith('<') && !/^<(?:none|shown)/.test(meaning);
+    const isArgument = meaning.startsWith('<') && !/^<(?:none|shown|of-gpu)/.test(meaning);
     const isOfOther = Object.keys(otherCommand(meaning)?.args ?? { file: 1 }).length === 0;
     const hasNone = isArgument || isOfOther || Object.keys(command.args).length === 0;
     const own = hasNone ? [] : (ARGUMENTS[command.id] ?? ['file.yaml']);

@@ -2,6 +2,7 @@
 import fs from 'node:fs';
 import { isHubName } from '../../base/text/hub-names.js';
 import { ownValue } from '../../base/values.js';
+import { USUAL_GPU } from '../../estimate/hardware/gpu.js';
 import type { FlagMeaning } from '../foreign/meanings.js';
 import { foldedName, nearestValue } from '../foreign/spellings.js';
 import { type DeclaredFlag, exampleOf, isPlaceholder } from './flag-example.js';
@@ -188,6 +189,7 @@ function specialLines(reading: Reading): MeantLine[] | undefined {
     const replaced = meaning.hasValue ? length : 1;
     return isShown ? [{ ...typed.corrected(given.at, [], replaced), lead }] : [];
   }
+  if (name === '<of-gpu>') return found === undefined ? linesOfGpu(typed, given) : [];
   if (name === '<more>') {
     return own === undefined ? [] : [typed.corrected(given.at, [own], length)];
   }
@@ -211,6 +213,15 @@ function specialLines(reading: Reading): MeantLine[] | undefined {
   if (meaning.isOfStep) return typed.meanings.perStep(typed, meaning, own, given.at, length);
   if (name.startsWith('<')) return asArgument(typed, name.slice(1, -1), own, given.at, length);
   return undefined;
+}
+
+/** The line for a figure that an answer about a GPU has. */
+function linesOfGpu(typed: TypedLine, { at }: GivenFlag): MeantLine[] {
+  const isGiven = typed.words.some((word) => /^--gpu(?:=|$)/.test(word));
+  if (!Object.hasOwn(typed.command.flags, 'gpu')) return [];
+  const words = isGiven ? [] : ['--gpu', USUAL_GPU];
+  const lead = `the answer shows it ${isGiven ? 'without a flag' : 'with a GPU'}:`;
+  return [{ ...typed.corrected(at, words), lead, hasExample: !isGiven }];
 }
 
 /** Lines for a meaning that is a flag of this command. */

@@ -113,6 +113,7 @@ export const FURTHER_FLAGS: readonly FlagRow[] = [
   ['', 'request-rate=inf', ['vllm', 'sglang']],
   ['', 'lm-eval.model=', ['lm-eval']],
   ['', 'swift.merge-lora', ['swift']],
+  ['@convert-checkpoint', 'format=~^(?:auto_?(?:round|gptq|awq)|llm_?compressor)', ['swift']],
   ['zero=1', 'accelerate-config=zero1', ['trl']],
   ['zero=2', 'accelerate-config=zero2', ['trl']],
   ['zero=3', 'accelerate-config=zero3,accelerate-config=fsdp1,accelerate-config=fsdp2', ['trl']],
