@@ -59,7 +59,8 @@ describe('encoders, encoder-decoders and towers', () => {
     ['llava_next', 'vision_feature_layer', { last: true }],
     ['mistral3', 'spatial_merge_size', '2'],
     ['idefics3', 'scale_factor', 0],
-    ['internvl', 'downsample_ratio', 'half'],
+    ['internvl', 'downsample_ratio', '0.5'],
+    ['llava', 'vision_feature_layer', []],
     ['paligemma', 'projection_dim', -1],
     ['fuyu', 'patch_size', 'x'],
   ])('%s: says that its towers are not counted for a wrong %s: %j', async (type, key, value) => {

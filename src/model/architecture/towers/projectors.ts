@@ -26,7 +26,11 @@ export const integer = (value: unknown, byDefault: number): number =>
 
 const isSwitch = (value: unknown): boolean => typeof value === 'boolean';
 /** One layer of a tower, or a list of them. */
-const areLayers = (value: unknown): boolean => [value].flat().every(Number.isSafeInteger);
+const areLayers = (value: unknown): boolean => {
+  const layers = [value].flat();
+  return layers.length > 0 && layers.every(Number.isSafeInteger);
+};
+const isShare = (value: unknown): boolean => typeof value === 'number' && value > 0 && value <= 1;
 
 /** What the keys of a whole config hold that projectors read. */
 const KEYS: readonly (readonly [
@@ -47,11 +51,7 @@ const KEYS: readonly (readonly [
     isSwitch,
     ['multimodal_projector_bias', 'projector_bias', 'projector_use_layernorm'],
   ],
-  [
-    'a number from 0 to 1',
-    (value) => asNumber(value) > 0 && asNumber(value) <= 1,
-    ['downsample_ratio'],
-  ],
+  ['a number above 0, at most 1', isShare, ['downsample_ratio']],
   ['numbers of layers', areLayers, ['vision_feature_layer', 'vision_feature_layers']],
 ];
 
