@@ -23,6 +23,7 @@ import { recipeWords } from './launchers.js';
 import { LATE_COMMANDS, PROGRAM_FLAGS, PROGRAMS, programInFile } from './programs.js';
 import { foldedName } from './spellings.js';
 
+export { USUAL_GPU } from '../../estimate/hardware/gpu.js';
 export { modelWithWords } from '../../input/published/published-models.js';
 export {
   linesWithOther,

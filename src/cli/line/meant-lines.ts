@@ -2,7 +2,6 @@
 import fs from 'node:fs';
 import { isHubName } from '../../base/text/hub-names.js';
 import { ownValue } from '../../base/values.js';
-import { USUAL_GPU } from '../../estimate/hardware/gpu.js';
 import type { FlagMeaning } from '../foreign/meanings.js';
 import { foldedName, nearestValue } from '../foreign/spellings.js';
 import { type DeclaredFlag, exampleOf, isPlaceholder } from './flag-example.js';
@@ -219,7 +218,7 @@ function specialLines(reading: Reading): MeantLine[] | undefined {
 function linesOfGpu(typed: TypedLine, { at }: GivenFlag): MeantLine[] {
   const isGiven = typed.words.some((word) => /^--gpu(?:=|$)/.test(word));
   if (!Object.hasOwn(typed.command.flags, 'gpu')) return [];
-  const words = isGiven ? [] : ['--gpu', USUAL_GPU];
+  const words = isGiven ? [] : ['--gpu', typed.meanings.USUAL_GPU];
   const lead = `the answer shows it ${isGiven ? 'without a flag' : 'with a GPU'}:`;
   return [{ ...typed.corrected(at, words), lead, hasExample: !isGiven }];
 }

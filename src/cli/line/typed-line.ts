@@ -75,6 +75,7 @@ export type Meanings = ToolLines &
   SpecialLines &
   Pick<
     typeof import('../foreign/meanings.js'),
+    | 'USUAL_GPU'
     | 'flagAdvice'
     | 'flagMeanings'
     | 'hubReference'
