@@ -47,7 +47,7 @@ const ADVICE: Readonly<Record<string, string>> = {
   ),
   ...advised(
     'bandwidth,tflops,tops,gpu-bandwidth,gpu-tflops',
-    'describe the card in a YAML file, and name it with --hardware FILE: docs/fit.md',
+    'describe the card in a YAML file, as docs/fit.md shows: minimind fit MODEL --hardware FILE --gpu NAME',
   ),
   ...advised('deepspeed', 'write the stage of its zero_optimization as --zero 1, 2 or 3'),
   ...advised(

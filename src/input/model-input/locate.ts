@@ -327,7 +327,7 @@ export function presetAdvice(name: string): string {
   const sizes = publishedSizes(name).map(lastPart);
   if (sizes.length > 0) return `write one of its sizes: ${sizes.join(', ')}`;
   const [prefix = ''] = folded.split('/');
-  // A family is no organization of the hub.
+  // A family is not an organization of the hub.
   const isPlain = folded === prefix || !isFamilyName(prefix);
   const repository = isPlain ? hubRepository(name) : undefined;
   const hub = repository === undefined ? '' : `hf:${repository}`;
@@ -340,7 +340,7 @@ export function presetAdvice(name: string): string {
   if (own.length > 0) {
     const shown = own.length > MOST_LISTED ? [`${own[0]}, …`] : own;
     const all = commandText('list', [String(family)]);
-    return `${family} is a family: write one of its presets, ${[...shown, folded === family ? hub : ''].filter(Boolean).join(', ')}; ${all} shows them`;
+    return `${family} is a family: write one of its presets, ${[...shown, hub].filter(Boolean).join(', ')}; ${all} shows them`;
   }
   const alike = name.includes('/') ? [] : [...modelsWithWords(name), ...presetsWithWords(name)];
   if (alike.length === 1 && repository === undefined) return `did you mean ${alike[0]}?`;
@@ -382,7 +382,7 @@ const MOST_LISTED = 8;
 function nearestPreset(name: string): string | undefined {
   const presets = presetNames();
   const [prefix = ''] = name.split('/');
-  // The name of a family is no part of a typing mistake: hybrid/small is not hybrid/shared.
+  // Only the name after the family can be misspelled: its letters alone count, so hybrid/small is not hybrid/shared.
   if (isFamilyName(prefix) && name.includes('/')) {
     const own = presets.filter((each) => each.startsWith(`${prefix}/`)).map(lastPart);
     const close = nearestWithDigits(lastPart(name), own);

@@ -420,7 +420,7 @@ export const ADDED_GUESSES: readonly Guess[] = [
   ['quantize hf to 4 bit', is('convert-checkpoint hf hf-int4 --quantize int4')],
 ];
 
-/** First words that are no commands here. */
+/** First words that are not commands here. */
 export const VERB_GUESSES: readonly Guess[] = [
   ['version', is('--version')],
   ['examples', is('--help')],

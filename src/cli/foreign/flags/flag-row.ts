@@ -67,8 +67,8 @@ export const ofStage = (stage: number): string =>
  *
  * A meaning is a flag here, `flag=value` a flag with that value for a switch of another tool, `<name>` an argument,
  * `<hub>` a model of the hub, `<each>` the flags `a` and `b` of `a=1,b=2`, `<shown>` what the answer shows without a flag,
- * `<of-gpu>` what it shows with a GPU, `<more>` one more argument, `>compare` another command with the value as its next argument,
- * `<none>` a flag without a counterpart, and '' a flag that is not needed.
+ * `<of-gpu>` what it shows with a GPU, `<more>` one more argument, `>compare` another command, whose next argument is the
+ * value, `<none>` a flag without a counterpart, and '' a flag that is not needed.
  * The last two are left out, and the error says so. `@fit` after it limits it to that command. `*context` multiplies the
  * value by the tokens of a sequence, `/batch` divides the sequences of a step by those of a GPU, and `/tokens` its tokens.
  *

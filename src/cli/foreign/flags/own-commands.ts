@@ -77,7 +77,7 @@ const QUICK_TEST: readonly OwnRow[] = [
   ],
 ];
 
-/** Rows of `profile`, and of the commands beside it. */
+/** Rows of `profile`, and of flags that several commands about a model have. */
 const PROFILE: readonly OwnRow[] = [
   [
     '<shown>@profile',

@@ -160,15 +160,15 @@ function leftOutFound(document: ConfigDocument, part: TextPart | undefined): Loc
   if (part === undefined || (leftOut.length === 0 && why === '')) return [];
   const path = [leftOut[0] ?? KIND];
   // A part without a section has sizes of the whole.
-  const names = leftOut.length > 0 ? joined(leftOut) : 'what is beside it';
+  const names = leftOut.length > 0 ? joined(leftOut) : 'its other parts';
   const finding = {
-    message: `${names} ${leftOut.length > 1 ? 'are' : 'is'} left out: only the language model of ${part.of} is described (${part.config.model_type})${why}`,
+    message: `${names} ${leftOut.length === 1 ? 'is' : 'are'} left out: only the language model of ${part.of} is described (${part.config.model_type})${why}`,
     suggestion: 'give the checkpoint in place of its config to count what is left out',
   };
   return [{ severity: 'warning', place: document.place(path, 'key'), path, finding }];
 }
 
-/** Names of parts beside a language model, by the keys of their sizes. A part without a name here is a vision tower. */
+/** Names of parts beside a language model, by the keys of their sizes. All others are vision towers. */
 const BESIDE: Readonly<Record<string, string>> = {
   audio_config: 'audio encoder',
   patch_size: 'embedding of image patches',

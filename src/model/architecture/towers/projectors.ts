@@ -32,20 +32,21 @@ const areLayers = (value: unknown): boolean => {
 };
 const isShare = (value: unknown): boolean => typeof value === 'number' && value > 0 && value <= 1;
 
-/** What the keys of a whole config hold that projectors read. */
-const KEYS: readonly (readonly [
+/** A kind of value, and the keys of a whole config that hold it. */
+type KeyKind = readonly [
   kind: string,
   isKind: (value: unknown) => boolean,
   names: readonly string[],
-])[] = [
-  [
-    'a positive whole number',
-    isCount,
-    [
-      ...['spatial_merge_size', 'downsample_factor', 'scale_factor', 'projection_dim'],
-      ...['alignment_intermediate_size', 'projector_hidden_size', 'projection_hidden_size'],
-    ],
-  ],
+];
+
+const sizes = (...names: readonly string[]): KeyKind => ['a positive whole number', isCount, names];
+
+/** Keys that projectors read. */
+const PROJECTOR_KEYS: readonly KeyKind[] = [
+  sizes(
+    ...['spatial_merge_size', 'downsample_factor', 'scale_factor', 'projection_dim'],
+    ...['alignment_intermediate_size', 'projector_hidden_size', 'projection_hidden_size'],
+  ),
   [
     'true or false',
     isSwitch,
@@ -55,15 +56,12 @@ const KEYS: readonly (readonly [
   ['numbers of layers', areLayers, ['vision_feature_layer', 'vision_feature_layers']],
 ];
 
-/** The first of some sizes that is something else. */
-export function wrongSize(whole: JsonObject, names: readonly string[]): string | undefined {
-  const wrong = names.find((name) => whole[name] != null && !isCount(whole[name]));
-  return wrong && `${wrong}: expected a positive whole number`;
-}
+/** Keys that the embedding of image patches reads. */
+export const PATCH_KEYS: readonly KeyKind[] = [sizes('patch_size', 'num_channels', 'hidden_size')];
 
-/** The first of these keys that holds something else, for which no class has a projector. */
-export function wrongKey(whole: JsonObject): string | undefined {
-  for (const [kind, isKind, names] of KEYS) {
+/** The first key with a value of another kind, for which no class can be built; undefined without one. */
+export function wrongKey(whole: JsonObject, kinds = PROJECTOR_KEYS): string | undefined {
+  for (const [kind, isKind, names] of kinds) {
     const wrong = names.find((name) => whole[name] != null && !isKind(whole[name]));
     if (wrong !== undefined) return `${wrong}: expected ${kind}`;
   }

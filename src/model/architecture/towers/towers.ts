@@ -12,7 +12,7 @@ import type { HarmlessKeys, JsonObject } from '../transformer/config-keys.js';
 import { ENCODER_VALUES } from '../transformer/described/define-encoder.js';
 import { huggingFaceReader } from '../transformer/hugging-face.js';
 import { tensorsOf } from '../walk.js';
-import { integer, PROJECTORS, type Projector, wrongKey, wrongSize } from './projectors.js';
+import { integer, PATCH_KEYS, PROJECTORS, type Projector, wrongKey } from './projectors.js';
 import type { Tower } from './tower.js';
 import { TOWERS, type TowerKind } from './tower-kinds.js';
 
@@ -164,7 +164,7 @@ export function partsBeside(whole: JsonObject): PartsBeside | undefined {
  */
 function imagePatches(whole: JsonObject): PartsBeside {
   const { patch_size, num_channels, hidden_size } = whole;
-  const wrong = wrongSize(whole, ['patch_size', 'num_channels', 'hidden_size']);
+  const wrong = wrongKey(whole, PATCH_KEYS);
   if (wrong !== undefined) return { problem: wrong };
   const values = integer(patch_size, 30) ** 2 * integer(num_channels, 3);
   // The width of the whole, which its class does not compare with that of the text part.
