@@ -1,10 +1,11 @@
 // A sweep of 10,000 small models, and one of 100,000: processor time and peak memory of the whole command. Wall time says
 // little on a shared machine, so there is no baseline in turns; the aims are seconds and MB.
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { figure, TELL_USAGE, usageIn } from './measure.js';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 
@@ -21,34 +22,34 @@ const SWEEPS = [
 export function run() {
   const folder = mkdtempSync(path.join(tmpdir(), 'minimind-bench-'));
   try {
-    const sweeps = SWEEPS.map(({ models, layers, widths, rounds, aims }) => {
+    const results = SWEEPS.flatMap(({ models, layers, widths, rounds, aims }) => {
       const words = [
         ...['compare', 'hybrid/tiny', '--json', '-q', '--output', path.join(folder, 'answer.json')],
         ...['--force', '--set', `model.num_layers=${layers}`],
         ...['--set', `model.hidden_size=${listed(16, 16, widths)}`],
         ...['--set', `model.vocab_size=${listed(1000, 1, 1000)}`],
       ];
-      const runs = Array.from({ length: rounds }, () => costOf(words, path.join(folder, 'cost')));
-      const least = (name) => Math.min(...runs.map((each) => each[name]));
-      return { models, rounds, seconds: least('seconds'), megabytes: least('megabytes'), aims };
+      const runs = Array.from({ length: rounds }, () => usageOf(words));
+      const least = (what) => Math.min(...runs.map((each) => each[what]));
+      const row = (name, what, unit, aim) =>
+        figure({ name: `${models} models, ${name}`, value: least(what), unit, aim });
+      return [
+        row('processor time', 'processorSeconds', 's', aims.seconds),
+        row('peak memory', 'peakMegabytes', 'MB', aims.megabytes),
+      ];
     });
-    return { sweeps };
+    return { results };
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
 }
 
-/** Processor seconds and peak MB of a command, which its process writes when it ends. */
-function costOf(words, file) {
-  const hook =
-    "import fs from 'node:fs';process.on('exit',()=>{const{userCPUTime,systemCPUTime,maxRSS}=process.resourceUsage();" +
-    `fs.writeFileSync(${JSON.stringify(file)},JSON.stringify([userCPUTime+systemCPUTime,maxRSS]))})`;
+function usageOf(words) {
   const { status, stderr } = spawnSync(
     process.execPath,
-    ['--import', `data:text/javascript,${encodeURIComponent(hook)}`, `${root}bin/run.js`, ...words],
-    { stdio: ['ignore', 'ignore', 'pipe'] },
+    ['--import', TELL_USAGE, `${root}bin/run.js`, ...words],
+    { stdio: ['ignore', 'ignore', 'pipe'], encoding: 'utf8' },
   );
   if (status !== 0) throw new Error(`compare: ${status}\n${stderr}`);
-  const [microseconds, kilobytes] = JSON.parse(readFileSync(file, 'utf8'));
-  return { seconds: microseconds / 1e6, megabytes: kilobytes / 1024 };
+  return usageIn(stderr);
 }

@@ -14,6 +14,7 @@ import {
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { summary, TELL_USAGE, usageIn } from './measure.js';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 
@@ -35,15 +36,8 @@ let tokens = 0;
 for await (const line of readline.createInterface({ input: fs.createReadStream(file) })) {
   tokens += tokenizer.encode(JSON.parse(line).text, { add_special_tokens: false }).ids.length + 2;
 }
-const { maxRSS, userCPUTime, systemCPUTime } = process.resourceUsage();
-console.log(JSON.stringify({ tokens, peak: maxRSS, cpu: (userCPUTime + systemCPUTime) / 1e6 }));
+console.log(tokens);
 `;
-
-/** Prints the peak memory and the processor time of a command when it ends. */
-const USAGE = `process.on('exit', () => {
-  const { maxRSS, userCPUTime, systemCPUTime } = process.resourceUsage();
-  process.stderr.write('\\nusage ' + maxRSS + ' ' + (userCPUTime + systemCPUTime) / 1e6 + '\\n');
-});`;
 
 export function run() {
   const folder = mkdtempSync(path.join(tmpdir(), 'minimind-bench-'));
@@ -59,24 +53,22 @@ export function run() {
     if (first.candidate.tokens !== first.baseline.tokens) {
       throw new Error(`${first.candidate.tokens} tokens, and ${first.baseline.tokens} of the loop`);
     }
-    const least = (which, what) => Math.min(...rounds.map((round) => round[which][what]));
-    const seconds = (which) => least(which, 'seconds');
+    const of = (which, what) => rounds.map((round) => round[which][what]);
+    const row = (name, what, aim) =>
+      summary({
+        name: `data against a loop, ${name}`,
+        times: { candidate: of('candidate', what), baseline: of('baseline', what) },
+        aim,
+      });
     return {
       megabytes: bytes / 1e6,
       tokens: first.candidate.tokens,
-      rounds: ROUNDS,
-      seconds: { data: seconds('candidate'), loop: seconds('baseline') },
-      megabytesPerSecond: {
-        data: bytes / 1e6 / seconds('candidate'),
-        loop: bytes / 1e6 / seconds('baseline'),
-      },
-      timeOfLoop: seconds('candidate') / seconds('baseline'),
-      // Less noisy than the time on a busy machine.
-      processorTimeOfLoop: least('candidate', 'cpu') / least('baseline', 'cpu'),
       peakMegabytes: {
-        data: Math.max(...rounds.map(({ candidate }) => candidate.peak)) / 1e3,
-        loop: Math.max(...rounds.map(({ baseline }) => baseline.peak)) / 1e3,
+        data: Math.max(...of('candidate', 'peakMegabytes')),
+        loop: Math.max(...of('baseline', 'peakMegabytes')),
       },
+      // The processor time is less noisy on a busy machine, but threads spend more of it in less time.
+      results: [row('time', 'milliseconds', 0.6), row('processor time', 'processorMilliseconds')],
     };
   } finally {
     rmSync(folder, { recursive: true, force: true });
@@ -85,29 +77,31 @@ export function run() {
 
 function timed(args) {
   const start = performance.now();
-  const { status, stdout, stderr } = spawnSync(process.execPath, args, {
-    cwd: root,
-    encoding: 'utf8',
-    maxBuffer: 1 << 28,
-  });
+  const { status, stdout, stderr } = spawnSync(
+    process.execPath,
+    ['--import', TELL_USAGE, ...args],
+    { cwd: root, encoding: 'utf8', maxBuffer: 1 << 28 },
+  );
   if (status !== 0) throw new Error(stderr);
-  return { seconds: (performance.now() - start) / 1000, stdout, stderr };
+  const milliseconds = performance.now() - start;
+  const { processorSeconds, peakMegabytes } = usageIn(stderr);
+  return {
+    milliseconds,
+    processorMilliseconds: 1e3 * processorSeconds,
+    peakMegabytes,
+    answer: JSON.parse(stdout),
+  };
 }
 
 function runData(file) {
-  const { seconds, stdout, stderr } = timed([
-    ...['--import', `data:text/javascript,${encodeURIComponent(USAGE)}`],
-    ...['bin/run.js', 'data', file, '--tokenizer', TOKENIZER, '--json'],
-    ...['--context', '1000000'],
-  ]);
-  const [, peak, cpu] = /^usage (\d+) (\S+)$/m.exec(stderr) ?? [];
-  const { tokens } = JSON.parse(stdout).figures.tokens;
-  return { seconds, tokens, peak: Number(peak), cpu: Number(cpu) };
+  const words = ['data', file, '--tokenizer', TOKENIZER, '--json', '--context', '1000000'];
+  const { answer, ...spent } = timed(['bin/run.js', ...words]);
+  return { ...spent, tokens: answer.figures.tokens.tokens };
 }
 
 function runLoop(file) {
-  const { seconds, stdout } = timed(['--input-type=module', '-e', LOOP, file, TOKENIZER]);
-  return { seconds, ...JSON.parse(stdout) };
+  const { answer, ...spent } = timed(['--input-type=module', '-e', LOOP, file, TOKENIZER]);
+  return { ...spent, tokens: answer };
 }
 
 /** Lines put together from the texts of the fixtures, a few of them equal. */

@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { chromium } from 'playwright-core';
+import { figure, median } from './measure.js';
 
 export const title = 'explorer: a page with Llama 3.1 405B in Chromium';
 
@@ -37,11 +38,23 @@ export async function run() {
     for (let index = 0; index < EDITS; index++) {
       edits.push(await page.evaluate(timedEdit, [SLIDERS[index % SLIDERS.length], index]));
     }
+    const times = {
+      firstPaint: loads,
+      editOnThePage: edits.map(({ page: time }) => time),
+      editUntilFit: edits.map(({ fit }) => fit),
+    };
+    const row = (name, what, aim) =>
+      figure({ name: `${name}, median`, value: median(times[what]), unit: 'ms', aim });
     return {
-      bytes: statSync(file).size,
-      firstPaint: summary(loads),
-      editOnThePage: summary(edits.map(({ page: time }) => time)),
-      editUntilFit: summary(edits.map(({ fit }) => fit)),
+      milliseconds: Object.fromEntries(
+        Object.entries(times).map(([name, all]) => [name, extremes(all)]),
+      ),
+      results: [
+        figure({ name: 'size of the page', value: statSync(file).size / 1e6, unit: 'MB', aim: 1 }),
+        row('first paint', 'firstPaint', 1000),
+        row('an edit, until counts follow', 'editOnThePage', 100),
+        row('an edit, until fit follows', 'editUntilFit'),
+      ],
     };
   } finally {
     await browser.close();
@@ -49,10 +62,10 @@ export async function run() {
   }
 }
 
-function summary(milliseconds) {
-  const sorted = milliseconds.toSorted((a, b) => a - b).map(Math.round);
-  return { minimum: sorted[0], median: sorted[sorted.length >> 1], maximum: sorted.at(-1) };
-}
+const extremes = (times) => ({
+  minimum: Math.round(Math.min(...times)),
+  maximum: Math.round(Math.max(...times)),
+});
 
 /** Runs in the page. */
 function firstPaint() {

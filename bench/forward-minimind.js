@@ -16,9 +16,9 @@ import {
 export const title = `Forward pass of MiniMind2-Small, 1 × ${TOKENS} tokens, threads: ${THREADS}`;
 
 const PAIRS = [
-  { candidate: 'engine', baseline: 'products', aim: 1.25 },
-  { candidate: 'engine', baseline: 'pytorch', aim: 1 },
-  { candidate: 'wasm', baseline: 'wasmProducts', aim: 1.5 },
+  { candidate: 'engine', baseline: 'products', aim: 1.1 },
+  { candidate: 'engine', baseline: 'pytorch', aim: 0.6 },
+  { candidate: 'wasm', baseline: 'wasmProducts', aim: 1.1 },
 ];
 
 export async function run() {

@@ -14,7 +14,7 @@ export const title = 'Index of 100,000 tensors: reading a safetensors header aga
 
 const TENSORS = 100_000;
 const TENSOR_BYTES = 1024;
-const AIM = 3;
+const AIM = 1.15;
 
 export async function run() {
   const folder = mkdtempSync(path.join(tmpdir(), 'minimind-bench-'));

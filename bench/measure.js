@@ -43,6 +43,32 @@ export function summary({ name, times, aim }) {
   return { name, rounds, milliseconds: { best, median: middle }, ratios, aim, met };
 }
 
+/** A figure that is no ratio. `aim` is the largest value to meet. */
+export const figure = ({ name, value, unit, aim }) => ({
+  name,
+  value,
+  unit,
+  aim,
+  met: aim === undefined ? undefined : value <= aim,
+});
+
+/**
+ * Prints the processor seconds and the peak kilobytes of a Node process to standard error when it ends: for
+ * `node --import`, and `usageIn` reads it.
+ */
+export const TELL_USAGE = `data:text/javascript,${encodeURIComponent(
+  `process.on('exit', () => {
+    const { userCPUTime, systemCPUTime, maxRSS } = process.resourceUsage();
+    process.stderr.write('\\nusage ' + (userCPUTime + systemCPUTime) / 1e6 + ' ' + maxRSS + '\\n');
+  });`,
+)}`;
+
+/** Of the standard error of a process with `TELL_USAGE`. */
+export function usageIn(stderr) {
+  const [, seconds, kilobytes] = /^usage (\S+) (\d+)$/m.exec(stderr);
+  return { processorSeconds: Number(seconds), peakMegabytes: Number(kilobytes) / 1e3 };
+}
+
 /** What a result depends on besides the code. */
 export const circumstances = () => ({
   date: new Date().toISOString().slice(0, 10),

@@ -1,7 +1,11 @@
-// `npm run bench` runs all benchmarks, `npm run bench -- start-up` one; `--save` keeps the results,
-// `--nodes` measures the start-up with several versions of Node.
+// `npm run bench` runs all benchmarks, `npm run bench -- start-up` one, and prints a table of what each finds beside its
+// aim. `--save` keeps the results, `--nodes` measures the start-up with several versions of Node, `--compare REV` builds
+// another revision and lets both take turns, `--pairs N` of them (3), and `--json` prints the rows alone.
 import { mkdirSync, writeFileSync } from 'node:fs';
+import { parseArgs } from 'node:util';
+import { compareRevisions } from './compare-revisions.js';
 import { circumstances } from './measure.js';
+import { tableOf } from './table.js';
 
 const BENCHMARKS = {
   'start-up': () => import('./start-up.js'),
@@ -10,7 +14,7 @@ const BENCHMARKS = {
   'meta-device': () => import('./meta-device.js'),
   forward: () => import('./forward.js'),
   'forward-minimind': () => import('./forward-minimind.js'),
-  'forward-hybrids': () => import('./forward-hybrids.js'),
+  'forward-families': () => import('./forward-families.js'),
   'long-contexts': () => import('./long-contexts.js'),
   decode: () => import('./decode.js'),
   'decode-llama-cpp': () => import('./decode-llama-cpp.js'),
@@ -21,13 +25,20 @@ const BENCHMARKS = {
   'index-safetensors': () => import('./index-safetensors.js'),
   'low-rank': () => import('./low-rank.js'),
   convert: () => import('./convert.js'),
+  parts: () => import('./parts.js'),
   data: () => import('./data.js'),
 };
 
-const words = process.argv.slice(2);
-const isSaved = words.includes('--save');
-const nodes = words.includes('--nodes');
-const wanted = words.filter((word) => !word.startsWith('-'));
+const { values: flags, positionals: wanted } = parseArgs({
+  allowPositionals: true,
+  options: {
+    save: { type: 'boolean', default: false },
+    nodes: { type: 'boolean', default: false },
+    json: { type: 'boolean', default: false },
+    compare: { type: 'string' },
+    pairs: { type: 'string', default: '3' },
+  },
+});
 const unknown = wanted.filter((name) => !Object.hasOwn(BENCHMARKS, name));
 if (unknown.length > 0) {
   console.error(
@@ -35,44 +46,41 @@ if (unknown.length > 0) {
   );
   process.exit(2);
 }
+const names = wanted.length > 0 ? wanted : Object.keys(BENCHMARKS);
 
-const time = (value) => (value < 10 ? value.toPrecision(3) : value.toFixed(0));
-const ratio = (value) => (value < 1 ? value.toPrecision(3) : value.toFixed(2));
+if (flags.compare === undefined) await runAll();
+else compareRevisions({ revision: flags.compare, names, pairs: Number(flags.pairs) });
 
-/** Of those results that have them. */
-const speeds = (all) => {
-  const { candidate, baseline } = all?.median ?? {};
-  return all ? `; ${candidate.toFixed(0)} tokens/s, baseline ${baseline.toFixed(0)} tokens/s` : '';
-};
+async function runAll() {
+  const rows = [];
+  for (const name of names) {
+    const { title, run } = await BENCHMARKS[name]();
+    const around = circumstances();
+    if (!flags.json)
+      console.log(
+        `${title}\n  Node ${around.node}, ${around.cores} × ${around.cpu}, load ${around.load.join(' ')}`,
+      );
+    const { skipped, variant, results = [], ...facts } = await run({ nodes: flags.nodes });
+    const own = results.map((row) => ({ benchmark: name, ...row }));
+    rows.push(...own);
+    if (flags.json) continue;
+    if (skipped) {
+      console.log(`  skipped: ${skipped}`);
+      continue;
+    }
+    for (const [what, value] of Object.entries(facts))
+      console.log(`  ${what}: ${JSON.stringify(value)}`);
+    console.log(`${tableOf(own)}\n`);
+    if (flags.save) save([name, variant], { title, ...around, ...facts, results });
+  }
+  if (flags.json) console.log(JSON.stringify(rows));
+  else if (names.length > 1) console.log(tableOf(rows));
+}
 
-for (const name of wanted.length > 0 ? wanted : Object.keys(BENCHMARKS)) {
-  const { title, run } = await BENCHMARKS[name]();
-  const around = circumstances();
-  console.log(
-    `${title}\n  Node ${around.node}, ${around.cores} × ${around.cpu}, load ${around.load.join(' ')}`,
-  );
-  const { skipped, variant, results = [], ...more } = await run({ nodes });
-  if (skipped) {
-    console.log(`  skipped: ${skipped}`);
-    continue;
-  }
-  for (const { name: what, milliseconds, tokensPerSecond, ratios, aim, met } of results) {
-    const figures = `${ratio(ratios.minimum)} × (minimum), ${ratio(ratios.median)} × (median)`;
-    const verdict = aim === undefined ? '' : `, aim ${ratio(aim)} ×: ${met ? 'met' : 'missed'}`;
-    const [median, baseline] = [milliseconds.median.candidate, milliseconds.median.baseline];
-    console.log(
-      `  ${what}: ${figures}${verdict}; median ${time(median)} ms, baseline ${time(baseline)} ms${speeds(tokensPerSecond)}`,
-    );
-  }
-  for (const [what, value] of Object.entries(more))
-    console.log(`  ${what}: ${JSON.stringify(value)}`);
-  if (isSaved) {
-    const folder = new URL('./results/', import.meta.url);
-    mkdirSync(folder, { recursive: true });
-    const file = new URL(
-      `${around.date}-${[name, variant].filter(Boolean).join('-')}-node${nodes ? 's' : process.versions.node.split('.')[0]}.json`,
-      folder,
-    );
-    writeFileSync(file, `${JSON.stringify({ title, ...around, ...more, results }, null, 2)}\n`);
-  }
+function save(parts, results) {
+  const folder = new URL('./results/', import.meta.url);
+  mkdirSync(folder, { recursive: true });
+  const node = flags.nodes ? 'nodes' : `node${process.versions.node.split('.')[0]}`;
+  const name = [results.date, ...parts, node].filter(Boolean).join('-');
+  writeFileSync(new URL(`${name}.json`, folder), `${JSON.stringify(results, null, 2)}\n`);
 }
