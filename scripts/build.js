@@ -33,6 +33,7 @@ const COUNTING = ['src/cli/count-families.ts', 'src/cli/explore/explorer-presets
 /** Threads and processes of their own, started by path. */
 const THREADS = [
   'src/language/tokenizer/template-process.ts',
+  'src/language/tokenizer/encoder-thread.ts',
   'src/language/data/files/parquet-process.ts',
   'src/input/hub/data-worker.ts',
   'src/base/files/end-thread.ts',

@@ -3,7 +3,7 @@ import * as Flags from '@oclif/core/flags';
 import { usageError } from '../base/errors.js';
 import { BaseCommand, type FlagsOf } from '../cli/base-command.js';
 import { withoutFlags } from '../cli/flag-spelling.js';
-import { details, pictureFlags } from '../cli/flags/flags.js';
+import { details, pictureFlags, threads } from '../cli/flags/flags.js';
 import { dataLimits } from '../cli/flags/thresholds.js';
 import { count, share, tokens, tokenTotal } from '../cli/flags/value-flags.js';
 import { progressDisplay } from '../cli/progress.js';
@@ -71,6 +71,10 @@ export default class Data extends BaseCommand {
     'answer-end': Flags.string({
       helpValue: 'TEXT',
       description: 'text after an answer, which counts [default: from the chat template]',
+    }),
+    threads: threads({
+      description:
+        'threads of the tokenizer [default: one for each processor, once there is much text]',
     }),
     check: Flags.boolean({ description: 'end with exit code 1 for any fault' }),
     details,

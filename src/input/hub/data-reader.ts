@@ -4,7 +4,8 @@ import { UserError } from '../../base/errors.js';
 import { builtThread } from '../../base/files/file-system.js';
 import { pulse } from '../../base/files/mounted.js';
 import { downloadLine } from '../../base/text/hub-names.js';
-import type { DataAnswer, DataFailure, DataRequest, DataThreadOptions } from './data-worker.js';
+import { errorOf } from '../../base/thread-failure.js';
+import type { DataAnswer, DataRequest, DataThreadOptions } from './data-worker.js';
 import type { HubFile } from './hub-client.js';
 import type { HubSettings } from './hub-settings.js';
 
@@ -133,10 +134,4 @@ export class DataReader {
     this.#worker = worker;
     return worker;
   }
-}
-
-function errorOf(failure: DataFailure | undefined): Error {
-  if (failure?.code === undefined) return new Error(failure?.message ?? 'no answer');
-  const { code, message, suggestion } = failure;
-  return new UserError(code, message, { suggestion });
 }

@@ -3,7 +3,7 @@
  * until this thread has written the bytes there.
  */
 import { parentPort, workerData } from 'node:worker_threads';
-import { type ErrorCode, UserError } from '../../base/errors.js';
+import { failureOf, type ThreadFailure } from '../../base/thread-failure.js';
 import { HubClient, type HubFile, ReadAhead } from './hub-client.js';
 import type { HubSettings } from './hub-settings.js';
 
@@ -23,16 +23,10 @@ export interface DataThreadOptions {
   readonly data: SharedArrayBuffer;
 }
 
-export interface DataFailure {
-  readonly code: ErrorCode | undefined;
-  readonly message: string;
-  readonly suggestion: string | undefined;
-}
-
 export interface DataAnswer {
   readonly id: number;
   readonly bytes?: Uint8Array;
-  readonly failure?: DataFailure;
+  readonly failure?: ThreadFailure;
 }
 
 const { settings, state, data } = workerData as DataThreadOptions;
@@ -67,15 +61,6 @@ function settle(result: number, bytes: number): void {
   shared[1] = bytes;
   Atomics.store(shared, 0, result);
   Atomics.notify(shared, 0);
-}
-
-function failureOf(error: unknown): DataFailure {
-  const known = error instanceof UserError;
-  return {
-    code: known ? error.code : undefined,
-    message: error instanceof Error ? error.message : String(error),
-    suggestion: known ? error.suggestion : undefined,
-  };
 }
 
 parentPort?.on('message', (request: DataRequest) => void answer(request));

@@ -1,10 +1,12 @@
 /** Reads training data and measures it: files in, figures and samples out, in one pass and bounded memory. */
 import fs from 'node:fs';
 import path from 'node:path';
+import { ahead } from '../../base/ahead.js';
 import { UserError, usageError } from '../../base/errors.js';
 import type { ProgressDisplay } from '../../base/progress-display.js';
 import { type SettingName, setting } from '../../base/text/setting.js';
 import { formatInteger } from '../../base/text/units.js';
+import { BatchEncoder } from '../tokenizer/encoder.js';
 import { type ModelText, openModelText } from '../tokenizer/model-text.js';
 import { blankOf } from './blank-text.js';
 import { type CharacterCounts, countCharacters } from './characters.js';
@@ -57,6 +59,8 @@ export interface DataInput {
   readonly show?: number | undefined;
   /** First line to read. */
   readonly from?: number | undefined;
+  /** Threads that tokenize; by default one for each processor, once there is much text. */
+  readonly threads?: number | undefined;
   /** Smallest similarity of near duplicates; undefined searches no duplicates. */
   readonly similarity?: number | undefined;
   /** Given settings that concern tokens. */
@@ -250,11 +254,18 @@ async function openDataText({ tokenizer, files }: DataInput): Promise<ModelText>
   return isBeside ? openModelText([folder]) : NO_TEXT;
 }
 
+interface EncodedRecords {
+  readonly prepared: readonly RecordTexts[];
+  /** Token ids of all texts; undefined without a tokenizer. */
+  readonly encoded: Promise<readonly (readonly number[])[]> | undefined;
+}
+
 /** One pass over the files. */
 class Run {
   readonly #input: DataInput;
   readonly #text: ModelText;
   readonly #records: RecordReader;
+  readonly #encoder: BatchEncoder | undefined;
   readonly #files: DataFile[] = [];
   readonly #finder: DuplicateFinder<Place> | undefined;
   readonly #shown: ShownSample[] = [];
@@ -267,6 +278,10 @@ class Run {
     this.#input = input;
     this.#text = text;
     this.#records = new RecordReader(text, input.recipe, input.key);
+    const { threads } = input;
+    this.#encoder =
+      text.tokenizer &&
+      new BatchEncoder(text.tokenizer, threads === undefined ? {} : { threads, alone: 0 });
     if (input.similarity !== undefined) {
       const places = input.files.map(nameOfSource);
       this.#finder = new DuplicateFinder<Place>(
@@ -287,6 +302,7 @@ class Run {
 
   close(): void {
     this.#records.close();
+    this.#encoder?.close();
   }
 
   async read(file: string, onBytes: (more: number) => void): Promise<void> {
@@ -400,26 +416,39 @@ class Run {
     const wanted = (async function* () {
       for await (const lines of batches) yield lines.filter(({ number }) => number >= from);
     })();
-    for await (const prepared of ahead(this.#records.of(wanted, kind))) {
-      for (const part of this.#parts(prepared)) {
-        this.#addAll(file, part);
-        if (!this.isDone) continue;
-        this.#isWhole = false;
-        return;
+    const encodings = this.#encodings(this.#records.of(wanted, kind));
+    for await (const { prepared, encoded } of ahead(
+      encodings,
+      () => this.#encoder?.batchesAhead ?? 1,
+    )) {
+      this.#addAll(file, prepared, await encoded);
+      if (!this.isDone) continue;
+      this.#isWhole = false;
+      return;
+    }
+  }
+
+  /** Records with the tokens of their texts: one by one while samples are shown, else a batch at once. */
+  async *#encodings(
+    batches: AsyncGenerator<readonly RecordTexts[]>,
+  ): AsyncGenerator<EncodedRecords> {
+    const isShown = this.#input.show !== undefined;
+    for await (const batch of batches) {
+      for (const prepared of isShown ? batch.map((each) => [each]) : [batch]) {
+        const encoded = this.#encoder?.encode(prepared.flatMap(({ texts }) => texts));
+        // Reported when it is awaited.
+        encoded?.catch(() => {});
+        yield { prepared, encoded };
       }
     }
   }
 
-  /** Records one by one while samples are shown, else all at once. */
-  *#parts(prepared: readonly RecordTexts[]): Generator<readonly RecordTexts[]> {
-    if (this.#input.show === undefined) yield prepared;
-    else for (const each of prepared) yield [each];
-  }
-
-  #addAll(file: string, prepared: readonly RecordTexts[]): void {
+  #addAll(
+    file: string,
+    prepared: readonly RecordTexts[],
+    encoded: readonly (readonly number[])[] = [],
+  ): void {
     const { maker, fold } = this.#begin(this.#state?.kind ?? 'text', file);
-    const { tokenizer } = this.#text;
-    const encoded = tokenizer?.encodeAll(prepared.flatMap(({ texts }) => texts)) ?? [];
     let next = 0;
     for (const { line, record, texts } of prepared) {
       fold.addLine(record === undefined);
@@ -541,24 +570,6 @@ const tooShort = (length: number, added: number) =>
     `${setting('context')}: expected more than ${added} tokens, found ${length}`,
     'each sample also has the tokens of its beginning and end',
   );
-
-/** Requests each item of a generator before the previous one is used, so that threads work in the meantime. */
-async function* ahead<Item>(items: AsyncGenerator<Item>): AsyncGenerator<Item> {
-  let next = items.next();
-  try {
-    for (;;) {
-      const { done, value } = await next;
-      if (done) return;
-      next = items.next();
-      // Reported when it is awaited.
-      next.catch(() => {});
-      yield value;
-    }
-  } finally {
-    await next.catch(() => {});
-    await items.return(undefined);
-  }
-}
 
 const withoutTokens = (name: SettingName) =>
   usageError(

@@ -42,7 +42,8 @@ export class TextTokenizer {
   readonly vocabulary: number;
   readonly #tokenizer: Tokenizer;
   readonly #checkText: (text: string) => void;
-  readonly #cleansUp: boolean;
+  /** Parsed tokenizer_config.json. */
+  readonly config: Readonly<Record<string, unknown>>;
   readonly #run: Runner;
 
   private constructor(
@@ -57,7 +58,7 @@ export class TextTokenizer {
     this.vocabulary = vocabulary;
     this.#tokenizer = tokenizer;
     this.#checkText = checkText;
-    this.#cleansUp = config.clean_up_tokenization_spaces === true;
+    this.config = config;
     this.#run = run;
   }
 
@@ -151,7 +152,7 @@ export class TextTokenizer {
   #textOf(ids: number[], special: boolean): string {
     return this.#tokenizer.decode(ids, {
       skip_special_tokens: !special,
-      clean_up_tokenization_spaces: this.#cleansUp,
+      clean_up_tokenization_spaces: this.config.clean_up_tokenization_spaces === true,
     });
   }
 
