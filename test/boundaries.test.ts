@@ -45,6 +45,21 @@ describe('src', () => {
     expect(lines.filter(([, found]) => found !== 'one line')).toEqual([]);
   });
 
+  test('has docstrings that begin with a noun or a verb, not with a fragment', async () => {
+    const names = await readdir(path.join(root, 'src'), { recursive: true });
+    const found = await Promise.all(
+      names
+        .filter((name) => /\.tsx?$/.test(name))
+        .map(async (name) => {
+          const text = await readFile(path.join(root, 'src', name), 'utf8');
+          const beginnings = text.matchAll(/\/\*\*[\s*]*(?:Of|That|What)\b[^\n]*/g);
+          return [...beginnings].map(([beginning]) => `${name}: ${beginning}`);
+        }),
+    );
+    expect(found.length).toBeGreaterThan(100);
+    expect(found.flat()).toEqual([]);
+  });
+
   test('has a description of each room, in the order', () => {
     const [described = ''] = document.split('## Who may import whom');
     const inProse = [...described.matchAll(/^\*\*`([^`]+?)\/`\*\*/gm)].map(([, name]) => name);

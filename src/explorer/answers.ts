@@ -173,7 +173,7 @@ function errorAnswer(error: unknown): ErrorJson {
   return errorJson(error);
 }
 
-/** What a page shows for an error of minimind itself, in place of an answer. */
+/** Error of minimind itself, which a page shows in place of an answer. */
 export const bugAnswer = (error: unknown): ErrorJson => ({
   schema: 'minimind/error@1',
   code: 'bug',

@@ -1164,7 +1164,7 @@ class Run {
     const k = this.#withPast(`${name}.keys`, this.#turned(rotary, k0));
     const v = this.#withPast(`${name}.values`, v0);
     const half = keyValueHeads / 2;
-    /** What every head sees of the values of the first or the second half. */
+    /** Values of the first or the second half, as every head sees them. */
     const seen = [0, half].map((from) => {
       const result = new Float64Array(this.#batch * this.#tokens * heads * headDim);
       for (let head = 0; head < heads; head++) {
@@ -1252,7 +1252,7 @@ class Run {
     return this.of(layer.out, { shape, data: result });
   }
 
-  /** What the score of a key gains, by its row, its place and a key-value head. */
+  /** Addend of the score of a key, by its row, its place and a key-value head. */
   #gains({ rates, steps, attention }: DynamicMask, values: Tensor) {
     const count = attention.keyValueHeads;
     const keys = values.shape[1] ?? 0;

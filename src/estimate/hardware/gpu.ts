@@ -227,7 +227,7 @@ export const capacityOf = (gpu: Gpu): Quantity => {
 export interface GpuMemory {
   /** As it is sold, in GB of 10^9 bytes; of most cards it counts GiB. @real */
   readonly advertisedBytes: number;
-  /** What the model can have. @real */
+  /** Memory that the model can use. @real */
   readonly usableBytes: number;
   /** Memory reserved for other programs; null without. @real */
   readonly reservedBytes: number | null;

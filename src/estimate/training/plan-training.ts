@@ -536,7 +536,7 @@ export interface TrainPlanResult extends ShownPlan {
   readonly file: string;
   /** Family of the model. */
   readonly family: string;
-  /** What was read of a config of a training; absent without one. */
+  /** Values read from a training config; absent without one. */
   readonly trainingConfig?: TrainingConfigAnswer;
   /** The plan as the command or config of a program; absent without `--emit`. */
   readonly emitted?: Emitted;
