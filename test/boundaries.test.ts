@@ -14,6 +14,7 @@ import {
 const root = fileURLToPath(new URL('..', import.meta.url));
 const tsConfig = path.join(root, 'tsconfig.json');
 const document = await readFile(path.join(root, 'docs/architecture.md'), 'utf8');
+const contributing = await readFile(path.join(root, 'CONTRIBUTING.md'), 'utf8');
 const boundaries = parseBoundaries(document);
 const rooms = boundaries.order.flat();
 const rules = boundaryRules(boundaries);
@@ -64,6 +65,10 @@ describe('src', () => {
     const [described = ''] = document.split('## Who may import whom');
     const inProse = [...described.matchAll(/^\*\*`([^`]+?)\/`\*\*/gm)].map(([, name]) => name);
     expect(inProse).toEqual(rooms);
+    // A new room changes the number in both texts.
+    expect(rooms).toHaveLength(16);
+    expect(described).toContain('Sixteen rooms');
+    expect(contributing).toContain('sixteen rooms');
   });
 
   test('has each folder and file that the rules name', async () => {
