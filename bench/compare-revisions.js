@@ -47,7 +47,7 @@ function checkOut(revision, place) {
   cpSync(path.join(root, 'bench'), path.join(place, 'bench'), { recursive: true });
 }
 
-/** Of one run of a benchmark in a checkout, by their names; none where it cannot be run there. */
+/** Rows of one run of a benchmark in a checkout, by their names; none where it cannot be run there. */
 function rowsOf(place, name) {
   const words = [path.join(place, 'bench/run.js'), name, '--json'];
   const { status, stdout, stderr } = spawnSync(process.execPath, words, {

@@ -26,7 +26,7 @@ export const title =
 const GIB = 2 ** 30;
 const LAYERS = 16;
 const COLUMNS = 1024;
-/** Of the checkpoint's bytes: tables; the rest are weights of which each layer has so many. */
+/** Share of the tables in the checkpoint's bytes; the rest are weights, `WEIGHTS` in each layer. */
 const TABLE_SHARE = 1 / 3;
 const WEIGHTS = 4;
 const SIZES = [

@@ -49,7 +49,7 @@ const MODELS = [
   },
 ];
 
-/** What the family would derive, the others have to be told. */
+/** Model with the sizes that the family derives and the other programs need. */
 function withSizes({ model }) {
   return { ...model, intermediate_size: 1408, num_key_value_heads: 2 };
 }

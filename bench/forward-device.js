@@ -36,7 +36,7 @@ export const title = 'Prefill and decoding on a device, beside PyTorch on the sa
 
 /** Largest difference of two float32 logits. */
 const LIMIT = 2e-4;
-/** Of our time and PyTorch's. */
+/** Aims for the ratio of our time to PyTorch's. */
 const AIMS = { prefill: 1 };
 const STEPS = setting('STEPS', 16);
 const MINUTES = setting('MINUTES', 7);
@@ -114,7 +114,7 @@ async function openEngines() {
   }
 }
 
-/** What the family would derive, PyTorch's implementation has to be told. */
+/** Sizes that the family derives and PyTorch's implementation needs. */
 function miniMindSettings({ document: { model: settings } }, tensors) {
   const rowsOf = (end) => tensors.find(({ name }) => name.endsWith(end)).shape[0];
   const width = settings.hidden_size / settings.num_attention_heads;
@@ -192,7 +192,7 @@ async function measureSize({ what, model, weights, ids, peer }, { opened, folder
   }
 }
 
-/** What is measured, ours and PyTorch's. Each has `name`, `run` and `peer`, which can say their logits, and more. */
+/** Measured parts, ours and PyTorch's. Each has `name`, `run` and `peer`, which can say their logits, and more. */
 const PARTS = {
   async prefill({ what, model, weights, ids, peer, logits, compute, engine, programs }) {
     const program = await engine.load(model, weights, { blocks: false });
@@ -326,7 +326,7 @@ function withSpeed({ milliseconds, ...result }, { tokens, runs }) {
   return { ...result, ...one };
 }
 
-/** Of NVIDIA's driver, which installs it. */
+/** Tool that NVIDIA's driver installs. */
 const DRIVER_TOOL = 'nvidia-smi';
 
 /** Null without it. */

@@ -13,7 +13,7 @@ const root = fileURLToPath(new URL('..', import.meta.url));
 
 export const title = 'Hashing: inspect --hash of 1 GB against sha256sum';
 
-/** What was measured, 0.30, and a little for noise. */
+/** Measured ratio, 0.30, and a little for noise. */
 const AIM = 0.35;
 const TENSORS = 64;
 const TENSOR_BYTES = 16 * 2 ** 20;

@@ -20,7 +20,7 @@ import { figure, summary } from './measure.js';
 
 const TOKENS = 4096;
 const LONG = 4 * TOKENS;
-/** Of a first pass, in which libraries and threads start. */
+/** Tokens of a first pass, in which libraries and threads start. */
 const SHORT = 64;
 
 export const title = `Long contexts: forward passes of MiniMind2-Small, threads: ${THREADS}`;

@@ -30,7 +30,7 @@ export function compare({ name, candidate, baseline, aim, rounds = 15 }) {
   return summary({ name, times, aim });
 }
 
-/** What the `times` of `candidate` and of `baseline`, in milliseconds, amount to. `aim` as above. */
+/** Summary of the `times` of `candidate` and of `baseline`, in milliseconds. `aim` as above. */
 export function summary({ name, times, aim }) {
   const rounds = times.candidate.length;
   const best = { candidate: Math.min(...times.candidate), baseline: Math.min(...times.baseline) };
@@ -63,13 +63,13 @@ export const TELL_USAGE = `data:text/javascript,${encodeURIComponent(
   });`,
 )}`;
 
-/** Of the standard error of a process with `TELL_USAGE`. */
+/** Usage in the standard error of a process with `TELL_USAGE`. */
 export function usageIn(stderr) {
   const [, seconds, kilobytes] = /^usage (\S+) (\d+)$/m.exec(stderr);
   return { processorSeconds: Number(seconds), peakMegabytes: Number(kilobytes) / 1e3 };
 }
 
-/** What a result depends on besides the code. */
+/** Circumstances of a result, in addition to the code. */
 export const circumstances = () => ({
   date: new Date().toISOString().slice(0, 10),
   node: process.version,

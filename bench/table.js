@@ -2,7 +2,7 @@
 
 const rounded = (value) => (value < 10 ? value.toPrecision(3) : value.toFixed(0));
 
-/** What a row has found, as its minimum and its median, or one figure. */
+/** Figures of a row: its minimum and its median, or one figure. */
 function figuresOf({ ratios, value, unit }) {
   if (ratios === undefined) return [`${rounded(value)} ${unit}`, ''];
   return [`${rounded(ratios.minimum)} ×`, `${rounded(ratios.median)} ×`];

@@ -18,13 +18,13 @@ const root = fileURLToPath(new URL('..', import.meta.url));
 const inRoot = (...parts) => path.join(root, ...parts);
 const require = createRequire(import.meta.url);
 
-/** What `exports` of package.json names. tsconfig.build.json lists them too. */
+/** Entries in `exports` of package.json. tsconfig.build.json lists them too. */
 const LIBRARY = ['src/index.ts', 'src/model/modules/index.ts', 'src/base/random/index.ts'];
 
 /** The entry that runs in browsers, built apart: nothing in it may need Node. */
 const BROWSER = 'src/browser.ts';
 
-/** What bin/run.js loads. */
+/** Modules that bin/run.js loads. */
 const PROGRAM = ['src/base/files/cache-folder.ts', 'src/cli/main.ts'];
 
 /** Counts the presets for families.json, and lists their texts for the page of `explore`. */
@@ -39,7 +39,7 @@ const THREADS = [
   'src/base/files/end-thread.ts',
 ];
 
-/** What the command library loads only to run from TypeScript sources, where it finds it. */
+/** Packages that the command library loads only to run from TypeScript sources, where it finds them. */
 const NEVER_NEEDED = ['typescript', 'tsx', 'ts-node'];
 
 /**

@@ -42,7 +42,7 @@ const everyKey = new Set([
   ...Object.values(classes).flatMap((keys) => [...keys.class, ...keys.read]),
 ]);
 
-/** What a family does otherwise than the lists of all families, and the shared keys that it reads. */
+/** Keys of a family that differ from the lists of all families, and the shared keys that it reads. */
 function section(name, { title, fromHuggingFace: reader }) {
   const uses = [...everyKey].sort(byName).map((key) => ({ key, ...reader.useOf(key) }));
   const own = uses

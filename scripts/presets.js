@@ -11,7 +11,7 @@ import { parse } from 'yaml';
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const FILE = 'src/model/architecture/preset-data.ts';
 
-/** What `configs` has besides the folders of families: hardware, and the published models, all in one file. */
+/** Content of `configs` next to the folders of families: hardware, and the published models, all in one file. */
 const OTHERS = ['hardware', 'published.yaml'];
 
 /** @param text The file of a preset. @throws Error for a file without a title, or an order that is not a number. */

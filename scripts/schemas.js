@@ -50,15 +50,8 @@ const NUMBERS = {
   unbounded: { anyOf: [{ type: 'integer', minimum: 1 }, { const: 'Infinity' }] },
 };
 const LIMITS = ['minimum', 'maximum', 'exclusiveMinimum', 'exclusiveMaximum'];
-const TAGS = [
-  ...Object.keys(NUMBERS),
-  ...LIMITS,
-  'pattern',
-  'minItems',
-  'closed',
-  'answer',
-  'title',
-];
+const OF_NUMBERS = [...Object.keys(NUMBERS), ...LIMITS];
+const TAGS = [...OF_NUMBERS, 'pattern', 'minItems', 'closed', 'answer', 'title'];
 
 /** Text and tags of a docstring. */
 export function parseDocstring(comment) {
@@ -385,17 +378,16 @@ class SchemaWriter {
       .map(docstringOf)
       .filter(({ description, tags }) => description !== '' || Object.keys(tags).length > 0);
     const [own] = documented;
-    // The fields of a record have no docstrings of their own.
-    const tags = property.declarations === undefined ? outer : (own?.tags ?? {});
+    // A field of a type with a parameter, such as the values of two adapters, is a number of the kind that the field with
+    // this type says.
+    const tags = own && Object.keys(own.tags).length > 0 ? own.tags : numberTags(outer);
     const schema = this.#schema(whole, tags, declaration);
     const described = {
       ...(own?.description && { description: own.description }),
       ...schema,
     };
     const isSchemaName = property.name === 'schema' && 'const' in schema;
-    // A field of a record is described where the record is.
-    const isDeclared = property.declarations !== undefined;
-    if (isDeclared && !isSchemaName && !isDescribed(described)) {
+    if (!isSchemaName && !isDescribed(described)) {
       this.#problem(declaration, `no docstring of ${property.name}`);
     }
     return { schema: described, isRequired: !isOptional };
@@ -484,6 +476,9 @@ const byKey = (a, b) => {
 
 const isDescribed = (schema) =>
   'description' in schema || (schema.$ref instanceof Named && 'description' in schema.$ref.schema);
+
+const numberTags = (tags) =>
+  Object.fromEntries(Object.entries(tags).filter(([name]) => OF_NUMBERS.includes(name)));
 
 const hasUndefined = (type) =>
   type.isUnion() && type.types.some(({ flags }) => flags & ts.TypeFlags.Undefined);

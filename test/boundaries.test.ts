@@ -14,6 +14,7 @@ import {
 const root = fileURLToPath(new URL('..', import.meta.url));
 const tsConfig = path.join(root, 'tsconfig.json');
 const document = await readFile(path.join(root, 'docs/architecture.md'), 'utf8');
+const contributing = await readFile(path.join(root, 'CONTRIBUTING.md'), 'utf8');
 const boundaries = parseBoundaries(document);
 const rooms = boundaries.order.flat();
 const rules = boundaryRules(boundaries);
@@ -45,10 +46,29 @@ describe('src', () => {
     expect(lines.filter(([, found]) => found !== 'one line')).toEqual([]);
   });
 
+  test('has docstrings that begin with a noun or a verb, not with a fragment', async () => {
+    const names = await readdir(path.join(root, 'src'), { recursive: true });
+    const found = await Promise.all(
+      names
+        .filter((name) => /\.tsx?$/.test(name))
+        .map(async (name) => {
+          const text = await readFile(path.join(root, 'src', name), 'utf8');
+          const beginnings = text.matchAll(/\/\*\*[\s*]*(?:Of|That|What)\b[^\n]*/g);
+          return [...beginnings].map(([beginning]) => `${name}: ${beginning}`);
+        }),
+    );
+    expect(found.length).toBeGreaterThan(100);
+    expect(found.flat()).toEqual([]);
+  });
+
   test('has a description of each room, in the order', () => {
     const [described = ''] = document.split('## Who may import whom');
     const inProse = [...described.matchAll(/^\*\*`([^`]+?)\/`\*\*/gm)].map(([, name]) => name);
     expect(inProse).toEqual(rooms);
+    // A new room changes the number in both texts.
+    expect(rooms).toHaveLength(16);
+    expect(described).toContain('Sixteen rooms');
+    expect(contributing).toContain('sixteen rooms');
   });
 
   test('has each folder and file that the rules name', async () => {

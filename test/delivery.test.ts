@@ -1,4 +1,4 @@
-/** What publishes and runs the package elsewhere: workflows, the image, notes of releases. */
+/** Files that publish and run the package elsewhere: workflows, the image, notes of releases. */
 import fs from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';

@@ -17,7 +17,7 @@ export function copyOfSource(...more: readonly string[]): string {
   return copy;
 }
 
-/** What the tables of the documentation are made of, beyond the source. */
+/** Inputs of the tables of the documentation, in addition to the source. */
 export const DOCUMENTATION = [
   ...['docs', 'scripts', 'README.md', 'README.zh-CN.md', 'fixtures/config-keys.json'],
 ];

@@ -16,7 +16,7 @@ import { parseTokenizer } from '../src/language/tokenizer/parse.js';
 import { inPackage } from './fixtures.js';
 import { isWhole, sampled } from './sampled.js';
 
-/** What a file can hold in place of any value: `String` and `Number` throw for both objects, and for a list of them. */
+/** Values in place of any other in a file: `String` and `Number` throw for both objects, and for a list of them. */
 const POISONS = [{ toString: 1 }, [{ toString: {}, valueOf: 1 }]] as const;
 
 type Json = Readonly<Record<string, unknown>>;
@@ -57,7 +57,7 @@ const everyPoisoned = (document: Json): Json[] =>
     poisoned(document, poison).slice(1).filter(isRecord),
   );
 
-/** What reads a value of a file but answers with no error for the user. */
+/** Failures on values of a file that are not errors for the user. */
 async function faultsOf(
   values: readonly Json[],
   read: (value: Json) => unknown,

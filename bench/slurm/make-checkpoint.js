@@ -8,7 +8,7 @@ const [folder, gibibytes = 4, shards = 8, layers = 16, weights = 4] = process.ar
   .slice(2)
   .map((word, index) => (index === 0 ? word : Number(word)));
 const COLUMNS = 1024;
-/** Of the checkpoint's bytes. */
+/** Share of the tables in the checkpoint's bytes. */
 const TABLE_SHARE = 1 / 3;
 
 const numbers = (gibibytes * 2 ** 30) / 4 / layers;

@@ -20,7 +20,7 @@ const { runCommandLine } = await import(new URL('dist/cli/main.js', ROOT));
 
 const REPORT = ['profile', 'qwen3:8b'];
 
-/** What a command writes with -o, in a folder that has the files of the commands. */
+/** File that a command writes with -o, in a folder that has the files of the commands. */
 async function written(args, name) {
   process.exitCode = undefined;
   await runCommandLine([...args, '-o', name, '--force', '--quiet'], ROOT);

@@ -52,7 +52,7 @@ const fieldsText = (value: unknown): string =>
     : 'it has no fields';
 
 /**
- * What a jq expression selects, one value a line: texts as they are, other values as JSON.
+ * Values that a jq expression selects, one a line: texts as they are, other values as JSON.
  * @throws UserError for an expression that is not valid, or fails.
  */
 export async function selectedText(value: object, expression: string): Promise<string> {

@@ -1,11 +1,17 @@
 import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
-import { UserError } from '../base/errors.js';
 import { type FlagsOf, formatOf, givenFlags } from '../cli/base-command.js';
-import { fitHardware, hasCard, refuseIdle } from '../cli/fit/fit-hardware.js';
+import { hasCard, refuseIdle } from '../cli/fit/fit-hardware.js';
 import { isAllFitting, listedFits, listVariants } from '../cli/fit/fit-list.js';
+import { fitWithFlags } from '../cli/fit/fit-with-flags.js';
+import {
+  modelToFit,
+  requireTokensOfLine,
+  storedTypeNote,
+  withoutAdapter,
+} from '../cli/fit/model-to-fit.js';
 import { fitFlags, fitOptions } from '../cli/flags/fit-flags.js';
-import { details, modelFlags, pictureFlags, sourceOf } from '../cli/flags/flags.js';
+import { details, modelFlags, pictureFlags } from '../cli/flags/flags.js';
 import {
   hardwareFlags,
   hardwareOf,
@@ -14,22 +20,18 @@ import {
   reservedBytes,
 } from '../cli/flags/hardware-flags.js';
 import { fitProgramFlags } from '../cli/flags/training-config-flags.js';
-import { causeOf } from '../cli/line/line-mistake.js';
 import { refuseTokensAsFile } from '../cli/line/tokens-as-file.js';
 import { TrainingCommand } from '../cli/training-config/training-command.js';
 import type { FitLine } from '../cli/undescribed.js';
 import { fitAccuracy } from '../estimate/fit/accuracy.js';
-import { OF_HARDWARE, refuseContradictions, requireTokens } from '../estimate/fit/fit-request.js';
+import { OF_HARDWARE, refuseContradictions } from '../estimate/fit/fit-request.js';
 import type { FitResult } from '../estimate/fit/fits.js';
-import { storedWeightFormat } from '../estimate/fit/model-memory.js';
 import { PURPOSES } from '../estimate/fit/purpose.js';
 import { nameWithoutCount } from '../estimate/hardware/cluster-named.js';
 import type { HardwareList } from '../estimate/hardware/gpu.js';
 import type { LoadedModel } from '../input/model-input/checkpoint/checkpoint-model.js';
-import { isAdapterPlace, locateModel, modelsIn } from '../input/model-input/locate.js';
-import { openModelSource } from '../input/model-input/model-source.js';
-import { asWhole } from '../input/model-input/whole-model.js';
-import { fitOn, fitOnCommonHardware, type MeasuredMachine } from '../library/fit.js';
+import { modelsIn } from '../input/model-input/locate.js';
+import { fitOnCommonHardware } from '../library/fit.js';
 import { accuracyReport } from '../report/fit/fit-accuracy-report.js';
 import { fitListReport } from '../report/fit/fit-list-report.js';
 import { fitReport, hardwareReport } from '../report/fit/fit-report.js';
@@ -105,16 +107,7 @@ export default class Fit extends TrainingCommand {
 
   protected override async checkModel(flags: FlagsOf<typeof Fit>, args: { file?: string }) {
     if (flags['list-gpus'] || flags.accuracy) return;
-    const { modelOfLine } = await import('../cli/model-check.js');
-    const loaded = await modelOfLine(args, sourceOf(flags));
-    if (loaded === undefined) return;
-    try {
-      requireTokens(loaded, fitOptions(flags));
-    } catch (error) {
-      const { promptTokens = 0, outputTokens = 0 } = fitOptions(flags);
-      const isLonger = promptTokens + outputTokens > loaded.model.positions;
-      throw isLonger && error instanceof UserError ? causeOf(error) : error;
-    }
+    await requireTokensOfLine(args, flags, fitOptions(flags));
   }
 
   /** The model as the user wrote it. */
@@ -137,22 +130,19 @@ export default class Fit extends TrainingCommand {
       if (asksAboutAll(givenFlags(parsed))) return this.#largest(flags);
     }
     const given = await this.modelGiven(flags, args.file, 'minimind2-small --gpu h100');
-    const file = isAdapterPlace(locateModel(given)) ? await this.#modelOf(given, flags) : given;
+    const file = await withoutAdapter(given, (text) => this.note(flags, text));
     this.#named = file;
     refuseIdle(flags);
     let loaded: LoadedModel;
     try {
-      loaded = asWhole(await (await openModelSource(file, sourceOf(flags))).model(flags.set));
+      loaded = await modelToFit(file, flags);
     } catch (error) {
       return this.#ofWeights(error, file, [parsed]);
     }
     if (loaded.checkpoint) this.note(flags, configText(loaded.checkpoint.config));
     await this.warnAbout(flags, loaded.warnings);
-    const stored = storedWeightFormat(loaded);
-    if (stored && flags.dtype === undefined && (flags.for ?? 'serving') === 'serving') {
-      const label = loaded.quantization?.label ?? loaded.storedType;
-      this.note(flags, `Serving in ${stored.dtype}: the weights are stored as ${label}.`);
-    }
+    const typeNote = storedTypeNote(loaded, flags);
+    if (typeNote !== undefined) this.note(flags, typeNote);
     if (!isHardware(flags)) {
       // Programs read an answer that does not depend on the machine.
       if (flags.gpu === undefined && formatOf(flags) === 'table' && (await hasCard())) {
@@ -171,28 +161,15 @@ export default class Fit extends TrainingCommand {
 
   /** A model on hardware that the flags name. @param argv Words of the command. */
   async #on(loaded: LoadedModel, flags: FlagsOf<typeof Fit>, argv: readonly string[]) {
-    const { profile, found, hardware, options } = await fitHardware(flags, (choice) =>
+    const { result, remarks, notes } = await fitWithFlags(loaded, flags, (choice) =>
       this.note(flags, choice),
     );
-    const isBrief = formatOf(flags) === 'table' && !flags.details && !flags.explain;
-    const machine: MeasuredMachine | undefined = profile && {
-      profile,
-      memoryNeed: (await import('../engine/memory.js')).memoryNeed,
-    };
-    const { result, remarks } = fitOn(loaded, hardware, options, { isBrief, machine, found });
     for (const { problem, isNote } of remarks) {
       if (isNote) this.mention(flags, problem.file, problem.message);
       else await this.warnAbout(flags, [problem]);
     }
-    const isAlone = flags.batch === undefined && flags.users === undefined;
-    if (flags['token-time'] !== undefined && flags.qps !== undefined && isAlone) {
-      this.note(flags, TOKEN_TIME_ALONE);
-    }
-    const { doubts } = result;
-    if (flags.check && doubts.length > 0) {
-      process.exitCode = 1;
-      this.note(flags, `--check: ${doubts.map(({ text }) => text).join('; ')}`);
-    }
+    for (const text of notes) this.note(flags, text);
+    if (flags.check && result.doubts.length > 0) process.exitCode = 1;
     const gpuName = flags.gpu === undefined ? undefined : nameWithoutCount(flags.gpu);
     const report = (each: FitResult) =>
       fitReport(each, { explain: flags.explain, argv, gpuName, ofHardware: OF_HARDWARE });
@@ -211,16 +188,6 @@ export default class Fit extends TrainingCommand {
     const { profile: _, ...cluster } = await hardwareOf(flags, (text) => this.note(flags, text));
     const result = await largestOn(cluster, flags);
     return this.answer(flags, result, (each) => fitModelsReport(each, this.argv));
-  }
-
-  /** The model that an adapter runs with. */
-  async #modelOf(adapter: string, flags: FlagsOf<typeof Fit>): Promise<string> {
-    const { adapterNote, basePathOf, readAdapter } = await import(
-      '../input/model-input/adapter-model.js'
-    );
-    const base = basePathOf(await readAdapter(adapter), (model) => `fit ${model}`);
-    this.note(flags, adapterNote(adapter, base));
-    return base;
   }
 
   /**
@@ -252,7 +219,7 @@ export default class Fit extends TrainingCommand {
     const all = parsed.map((each) => each.flags);
     let loaded: LoadedModel;
     try {
-      loaded = asWhole(await (await openModelSource(file, sourceOf(flags))).model(flags.set));
+      loaded = await modelToFit(file, flags);
     } catch (error) {
       return this.#ofWeights(error, file, parsed);
     }
@@ -267,6 +234,3 @@ export default class Fit extends TrainingCommand {
 }
 
 type ParsedFit = FitLine & { readonly flags: FlagsOf<typeof Fit> };
-
-const TOKEN_TIME_ALONE =
-  '--token-time without --batch: a replica serves one request at a time. Add --batch for a time measured with more.';

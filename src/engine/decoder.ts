@@ -13,7 +13,7 @@ interface Checkpoint {
   readonly state: StateHandle | undefined;
 }
 
-/** What a decoder needs of a program. */
+/** Part of a program that a decoder needs. */
 type DecodedProgram = Pick<Program, 'run' | 'rewind' | 'discard'>;
 
 const START: Checkpoint = { position: 0, state: undefined };

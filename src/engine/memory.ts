@@ -105,7 +105,7 @@ interface AttentionSize {
   readonly window: number;
 }
 
-/** What runs a model: an engine, by default on the CPU in float32. */
+/** Engine that runs a model, by default on the CPU in float32. */
 export type Runner = Pick<EngineInfo, 'name'> & Partial<Pick<EngineInfo, 'provider' | 'compute'>>;
 
 /**

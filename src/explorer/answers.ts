@@ -15,7 +15,12 @@ import {
 } from '../library/models/describe-model.js';
 import { profile } from '../library/profile.js';
 import { validationOf, withTrainingMistakes } from '../library/validate/validate.js';
-import { type Dimensions, type Family, jsonSchemaOf } from '../model/architecture/family.js';
+import {
+  type Dimensions,
+  type Family,
+  type FamilyDocument,
+  jsonSchemaOf,
+} from '../model/architecture/family.js';
 import { tensorInventory } from '../model/budget/profile-model.js';
 import type { ProfileResult, ValidationResult } from '../report/command-results.js';
 import { fitReport } from '../report/fit/fit-report.js';
@@ -35,7 +40,7 @@ export interface DescribedModel {
   readonly schema: Readonly<Record<string, unknown>>;
   readonly dimensions: Dimensions | undefined;
   /** The checked document, with defaults. */
-  readonly document: Readonly<Record<string, unknown>>;
+  readonly document: FamilyDocument;
   /** Longest input of the model. */
   readonly positions: number;
 }
@@ -95,7 +100,7 @@ export async function modelAnswers(
       family: family.name,
       schema: schemaOf(family),
       dimensions: family.dimensions,
-      document: document as unknown as DescribedModel['document'],
+      document,
       positions: loaded.model.positions,
     },
     profile: answer,
@@ -173,7 +178,7 @@ function errorAnswer(error: unknown): ErrorJson {
   return errorJson(error);
 }
 
-/** What a page shows for an error of minimind itself, in place of an answer. */
+/** Error of minimind itself, which a page shows in place of an answer. */
 export const bugAnswer = (error: unknown): ErrorJson => ({
   schema: 'minimind/error@1',
   code: 'bug',

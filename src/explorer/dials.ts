@@ -1,5 +1,4 @@
 /** Sizes of a model that sliders and switches change, by the keys of its family. */
-import { isRecord } from '../base/values.js';
 import type { DescribedModel } from './answers.js';
 
 /** A size with the values that its slider passes through, or a switch. */
@@ -68,8 +67,7 @@ const LABELS: Readonly<Record<string, string>> = {
 };
 
 /** The dials of a described model, in the order of the page. */
-export function dialsOf({ dimensions, document }: DescribedModel): Dial[] {
-  const model = isRecord(document.model) ? document.model : {};
+export function dialsOf({ dimensions, document: { model } }: DescribedModel): Dial[] {
   const numberAt = (key: string | undefined) => {
     const value = key === undefined ? undefined : model[key];
     return typeof value === 'number' && Number.isSafeInteger(value) ? value : undefined;

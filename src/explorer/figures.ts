@@ -17,7 +17,7 @@ import type { Fact, Report } from '../report/kit/report.js';
 export interface Tile {
   readonly label: string;
   readonly text: string;
-  /** What else is to know: the unit, or the part that is meant. */
+  /** Addition to the figure: the unit, or the part that is meant. */
   readonly note: string;
   /** Absent where there is nothing to compare. */
   readonly value?: number;

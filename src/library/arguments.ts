@@ -86,7 +86,7 @@ export function checkOptions<Options extends object>(
 const beginningWith = (word: string, names: Iterable<string>): string | undefined =>
   [...names].find((name) => name.startsWith(word.replace(/s$/, '')));
 
-/** What a value should be; undefined if it is. */
+/** Expected type of a value, for messages; undefined if the value has it. */
 function expectedText(kind: OptionKind, value: unknown): string | undefined {
   const isNumber = typeof value === 'bigint' || Number.isFinite(value);
   const is = {

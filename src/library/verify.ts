@@ -36,7 +36,7 @@ import { CONFIG_KINDS, type ConfigOptions, overridesOf } from './models/describe
 import { HUB_KINDS, type HubOptions, mounted } from './models/load-model.js';
 import { type Surroundings, silent } from './warnings.js';
 
-/** What is checked besides names, shapes and types. */
+/** Checks in addition to names, shapes and types. */
 interface Checks {
   /** Another checkpoint of the model, whose values are compared. */
   readonly values?: string | undefined;

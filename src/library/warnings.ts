@@ -1,7 +1,7 @@
 import type { Problem } from '../base/errors.js';
 import { NO_PROGRESS, type ProgressDisplay } from '../base/progress-display.js';
 
-/** What a long task reports while it runs. */
+/** Progress and warnings of a long task. */
 export interface Surroundings {
   readonly display: ProgressDisplay;
   readonly warn: (warnings: readonly Problem[]) => Promise<void>;

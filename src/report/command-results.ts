@@ -192,7 +192,7 @@ interface ServedWeights {
   readonly bytes: Figure;
 }
 
-/** What a model with an encoder leaves out of its figures. */
+/** Parts that the figures of a model with an encoder leave out. */
 export interface EncoderFacts {
   /** Whether the model is an encoder alone, which has no cache and generates no tokens. */
   readonly isAlone: boolean;

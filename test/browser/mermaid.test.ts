@@ -14,7 +14,7 @@ import { NO_BROWSER, withPage } from './chromium.js';
 const { MINIMIND_MERMAID } = process.env;
 const isLeftOut = NO_BROWSER || !MINIMIND_MERMAID;
 
-/** What the page has. */
+/** Global objects of the page. */
 interface PageWindow {
   readonly mermaid: {
     initialize(options: object): void;

@@ -225,7 +225,7 @@ const longestLine = (page: Page): Promise<number> =>
     `Math.max(...[...document.querySelectorAll('p, dd, pre, td')].map((each) => each.clientWidth))`,
   );
 
-/** What axe-core finds: the rule, and the first element. */
+/** Violations that axe-core finds: the rule, and the first element. */
 async function violations(page: Page): Promise<string[]> {
   await page.evaluate(AXE);
   const { violations: found } = (await page.evaluate('axe.run(document)')) as AxeResults;

@@ -57,7 +57,7 @@ function understood({ stderr }: Run): string[] | undefined {
   return line === undefined ? undefined : wordsOf(line);
 }
 
-/** What is wrong with an answer; undefined for a right one. */
+/** Fault of an answer; undefined for a right one. */
 function fault(right: Right, run: Run): string | undefined {
   const text = `${run.stdout}${run.stderr}`;
   if (right === 'as it is') return run.code === 0 ? undefined : run.stderr;

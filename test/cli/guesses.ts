@@ -23,7 +23,7 @@ export interface Saying {
   readonly never?: readonly string[];
 }
 
-/** What is right: the line as it is, one of several lines, or an answer. `…` stands for further words. */
+/** Right answer: the line as it is, one of several lines, or an answer. `…` stands for further words. */
 export type Right = 'as it is' | readonly string[] | Saying;
 
 export type Guess = readonly [line: string, right: Right];

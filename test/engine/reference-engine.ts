@@ -604,7 +604,7 @@ class Run {
       const size = tensor.elements / (count ?? tensor.shape[0] ?? 1);
       return this.#weight(tensor).subarray(index * size, (index + 1) * size);
     };
-    const turned = (tensor: Param) => {
+    const transposed = (tensor: Param) => {
       const values = part(tensor);
       const to = tensor.shape.at(-1) ?? 0;
       const from = values.length / to;
@@ -612,21 +612,21 @@ class Run {
     };
     if (experts.kind === 'clampedExperts') {
       const { gateUpBias, downBias, activation: fn, limit } = experts;
-      const both = product(token, turned(experts.gateUp), part(gateUpBias));
+      const both = product(token, transposed(experts.gateUp), part(gateUpBias));
       const every = (first: number) => ({
         shape: [1, 1, both.data.length / 2],
         data: both.data.filter((_, at) => at % 2 === first),
       });
       const gate = each(every(0), (value) => Math.min(value, limit));
       const up = each(every(1), (value) => 1 + Math.max(-limit, Math.min(limit, value)));
-      return product(times(activated(gate, fn), up), turned(experts.down), part(downBias));
+      return product(times(activated(gate, fn), up), transposed(experts.down), part(downBias));
     }
-    const matrix = experts.isTransposed ? turned : part;
+    const matrix = experts.isTransposed ? transposed : part;
     const inner = packedInner(experts);
     const both = product(token, matrix(experts.gateUp));
     if (experts.up) {
       const up = product(token, part(experts.up));
-      return product(limitedGate(both, up, experts), turned(experts.down));
+      return product(limitedGate(both, up, experts), transposed(experts.down));
     }
     if (!isGatedPack(experts)) {
       return product(activated(both, experts.activation), matrix(experts.down));
@@ -1071,8 +1071,8 @@ class Run {
       clip === undefined ? x : each(x, (value) => Math.max(-clip, Math.min(clip, value)));
     const prepared = (norm: typeof queryNorm, x: Tensor) =>
       layer.normsAfterRotation
-        ? normed(norm, this.#turned(layer.rotary, cut(x)))
-        : this.#turned(layer.rotary, cut(normed(norm, x)));
+        ? normed(norm, this.#rotated(layer.rotary, cut(x)))
+        : this.#rotated(layer.rotary, cut(normed(norm, x)));
     const queries = this.#tempered(layer, prepared(queryNorm, q));
     const [keys, values] = this.#shared(layer, () => [
       this.#withPast(`${name}.keys`, prepared(keyNorm, k)),
@@ -1118,7 +1118,7 @@ class Run {
   #expertAttention(layer: ExpertAttention, u: Tensor): Tensor {
     const { name, router, experts, keyValueHeads, headDim, rotary, scale } = layer;
     const [k = EMPTY, v = EMPTY] = this.#projected(layer.keyValues, u);
-    const keys = this.#withPast(`${name}.keys`, this.#turned(rotary, k));
+    const keys = this.#withPast(`${name}.keys`, this.#rotated(rotary, k));
     const values = this.#withPast(`${name}.values`, v);
     const weights = this.of(router, u);
     const [count, width, hidden] = [
@@ -1133,7 +1133,7 @@ class Run {
     const bias = this.#weight(layer.bias);
     let sum = each(u, (_, at) => bias[at % hidden] ?? 0);
     for (let expert = 0; expert < count; expert++) {
-      const q = this.#turned(rotary, product(u, part(experts.gateUp, expert)));
+      const q = this.#rotated(rotary, product(u, part(experts.gateUp, expert)));
       const result = new Float64Array(q.data.length);
       for (let head = 0; head < keyValueHeads; head++) {
         const columns = { key: headDim, value: headDim, heads: keyValueHeads, head };
@@ -1160,11 +1160,11 @@ class Run {
   #differentialAttention(layer: DifferentialAttention, u: Tensor): Tensor {
     const { name, heads, keyValueHeads, headDim, rotary, scale, initial } = layer;
     const [q0 = EMPTY, k0 = EMPTY, v0 = EMPTY] = this.#projected(layer.inputs, u);
-    const q = this.#turned(rotary, q0);
-    const k = this.#withPast(`${name}.keys`, this.#turned(rotary, k0));
+    const q = this.#rotated(rotary, q0);
+    const k = this.#withPast(`${name}.keys`, this.#rotated(rotary, k0));
     const v = this.#withPast(`${name}.values`, v0);
     const half = keyValueHeads / 2;
-    /** What every head sees of the values of the first or the second half. */
+    /** Values of the first or the second half, as every head sees them. */
     const seen = [0, half].map((from) => {
       const result = new Float64Array(this.#batch * this.#tokens * heads * headDim);
       for (let head = 0; head < heads; head++) {
@@ -1219,7 +1219,7 @@ class Run {
     });
   }
 
-  #turned(layer: Rotary | undefined, x: Tensor): Tensor {
+  #rotated(layer: Rotary | undefined, x: Tensor): Tensor {
     const { decoding } = this.#parts.options;
     const length = decoding?.totalTokens ?? this.#start + this.#tokens;
     return layer ? rotate(x, layer, this.#start, length) : x;
@@ -1232,15 +1232,15 @@ class Run {
     const width = nopeDim + moving;
     const { made, choice } = this.#latentQueries(layer, u);
     const [still, turning] = splitHeads(made, [nopeDim, moving]);
-    const turnedQueries = joinedHeads(still, this.#turned(rotary, turning), [nopeDim, moving]);
-    const q = this.#tempered(layer, turnedQueries);
+    const rotatedQueries = joinedHeads(still, this.#rotated(rotary, turning), [nopeDim, moving]);
+    const q = this.#tempered(layer, rotatedQueries);
     const [down, sharedKey] = split(this.of(layer.keyValueDown, u), [latentRank, moving]);
     const { latentScale = 1 } = layer;
     const scaled = each(this.of(layer.latentNorm, down), (value) => latentScale * value);
     const latents = this.#withPast(`${name}.latents`, scaled);
-    const turned = this.#withPast(`${name}.keys`, this.#turned(rotary, sharedKey));
+    const rotatedKey = this.#withPast(`${name}.keys`, this.#rotated(rotary, sharedKey));
     const [keys, values] = splitHeads(this.of(layer.keyValueUp, latents), [nopeDim, valueDim]);
-    const k = joinedHeads(keys, repeated(turned, heads), [nopeDim, moving]);
+    const k = joinedHeads(keys, repeated(rotatedKey, heads), [nopeDim, moving]);
     const result = new Float64Array(this.#batch * this.#tokens * heads * valueDim);
     for (let head = 0; head < heads; head++) {
       const columns = { key: width, value: valueDim, heads, head, keyHeads: heads, shared: head };
@@ -1252,7 +1252,7 @@ class Run {
     return this.of(layer.out, { shape, data: result });
   }
 
-  /** What the score of a key gains, by its row, its place and a key-value head. */
+  /** Addend of the score of a key, by its row, its place and a key-value head. */
   #gains({ rates, steps, attention }: DynamicMask, values: Tensor) {
     const count = attention.keyValueHeads;
     const keys = values.shape[1] ?? 0;
@@ -1283,9 +1283,9 @@ class Run {
     const isWeighted = layer.kind === 'tokenIndexer';
     const made = this.of(layer.query, isWeighted ? latent : u);
     const queries = isWeighted ? made : this.of(layer.queryNorm, made);
-    const keys = this.#turned(layer.rotary, this.of(layer.keyNorm, this.of(layer.key, u)));
+    const keys = this.#rotated(layer.rotary, this.of(layer.keyNorm, this.of(layer.key, u)));
     return chosenKeys(layer, {
-      queries: this.#turned(layer.rotary, queries),
+      queries: this.#rotated(layer.rotary, queries),
       keys: this.#withPast(`${layer.name}.keys`, keys),
       weights: isWeighted ? this.of(layer.weights, u) : undefined,
     });

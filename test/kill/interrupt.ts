@@ -28,7 +28,7 @@ export interface InterruptionResult {
   readonly isLate: boolean;
   /** All that the terminal showed. */
   readonly shown: string;
-  /** What is wrong; empty for nothing. */
+  /** Faults that were found. */
   readonly faults: readonly string[];
 }
 

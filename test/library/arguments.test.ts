@@ -1,4 +1,4 @@
-/** What a program in JavaScript gives by mistake, where a type would have refused it. */
+/** Wrong arguments of a program in JavaScript, which a type would have refused. */
 import { describe, expect, it } from 'vitest';
 import * as minimind from '../../src/index.js';
 

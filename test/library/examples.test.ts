@@ -20,7 +20,7 @@ const examplesOf = (page: string): string[] =>
     ([, code = '']) => code,
   );
 
-/** What an example says that it prints. */
+/** Output that an example promises. */
 const printedBy = (code: string): string[] =>
   [...code.matchAll(/console\.log\(.*?\); \/\/ (.+)$/gm)].map(([, text = '']) => text);
 

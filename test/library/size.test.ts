@@ -1,4 +1,4 @@
-/** What a page loads that bundles the library for browsers. */
+/** Size of the code that a page loads which bundles the library for browsers. */
 import { execFileSync } from 'node:child_process';
 import fs from 'node:fs';
 import os from 'node:os';

@@ -32,7 +32,20 @@ const DEFAULTS = {
 type SettingKey = keyof typeof DEFAULTS;
 
 /** Settings by the keys of a model file's `training:` section. */
-export type OverfitSettings = Readonly<Record<SettingKey, SourcedSetting>>;
+export interface OverfitSettings extends Readonly<Record<SettingKey, SourcedSetting>> {
+  /** Learning rate. */
+  readonly learning_rate: SourcedSetting;
+  /** Decay of the mean of the gradients. */
+  readonly beta1: SourcedSetting;
+  /** Decay of the mean of the squared gradients. */
+  readonly beta2: SourcedSetting;
+  /** Addend of the denominator, against divisions by zero. */
+  readonly eps: SourcedSetting;
+  /** Decoupled weight decay per step, times the learning rate. */
+  readonly weight_decay: SourcedSetting;
+  /** Largest norm of the gradients; 0 turns clipping off. */
+  readonly max_grad_norm: SourcedSetting;
+}
 
 /** @param document Document parsed by the family's schema. */
 export function overfitSettings(

@@ -96,7 +96,7 @@ export async function detectMachine(calls?: SystemCalls): Promise<DetectedMachin
   };
 }
 
-/** What was not read, and is assumed. */
+/** Assumptions in place of values that were not read. */
 function assumptions(known: {
   readonly isRead: boolean;
   readonly isSpeedRead: boolean;

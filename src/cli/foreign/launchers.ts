@@ -78,7 +78,7 @@ const RECIPES: Readonly<Record<string, string>> = {
 const COUNTED_VARIABLE = /^(?:NNODES|NPROC_PER_NODE|NGPU|(?:CUDA|HIP|ROCR)_VISIBLE_DEVICES)$/;
 const SECRET = /TOKEN|KEY|SECRET|PASSWORD/;
 
-/** What is said of a variable without a meaning here. */
+/** Note on a variable without a meaning here. */
 function leftOutVariable([name, value]: Variable): string[] {
   if (COUNTED_VARIABLE.test(name) || ownValue(VARIABLES, name) !== undefined) return [];
   return [`${SECRET.test(name) ? name : `${name}=${value}`} has no counterpart here`];
@@ -163,7 +163,7 @@ function isLauncher([first = '', next = '']: readonly string[]): boolean {
   return runner.words === undefined || runner.words.includes(next.toLowerCase());
 }
 
-/** What comes before a line. */
+/** Words before a line: variables, a program that starts it. */
 interface Prefix {
   /** The words after it; the same list without a prefix. */
   readonly rest: readonly string[];

@@ -3,7 +3,7 @@ import { ownValue } from '../../base/values.js';
 
 /** A program that starts another one. */
 export interface Runner {
-  /** What it starts: a program, a script of Python, processes of a script, or a container. */
+  /** Kind of its child: a program, a script of Python, processes of a script, or a container. */
   readonly starts?: 'program' | 'python' | 'processes' | 'container';
   /** Commands of it of which one comes before what it starts: `uv run`. */
   readonly words?: readonly string[];

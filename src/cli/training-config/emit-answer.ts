@@ -39,7 +39,7 @@ interface FitToEmit {
   readonly facts: Omit<RunFacts, 'model'> & {
     /** Model as the user wrote it. */
     readonly model: string;
-    /** What was read of a config; absent without one. */
+    /** Values that were read from a config; absent without one. */
     readonly answer: TrainingConfigAnswer | undefined;
   };
   readonly argv: readonly string[];

@@ -177,7 +177,7 @@ export abstract class TrainingCommand extends BaseCommand {
     return super.answer(flags, own, report);
   }
 
-  /** What `--emit` takes of the config of the line. */
+  /** Config of the line, for `--emit`. */
   protected get emittedConfig() {
     return { config: this.training?.config.run, answer: this.training?.answer };
   }

@@ -36,7 +36,7 @@ const OF_HARDWARE: ReadonlySet<string> = new Set([
   ...['global-batch', 'accumulation', 'train-tokens', 'offload'],
 ]);
 
-/** What the command line says beside the config. */
+/** Settings of the command line, next to those of the config. */
 export interface LineFacts {
   /** Names of its flags. */
   readonly given: ReadonlySet<string>;
@@ -174,7 +174,7 @@ function axesWords(run: TrainingRun, isAdapter: boolean): Word[] {
 }
 
 /**
- * What is in system memory, where the division of the line allows it: ZeRO-Offload is for divided state. Parameters there
+ * Parts in system memory, where the division of the line allows it: ZeRO-Offload is for divided state. Parameters there
  * have their optimizer there too.
  */
 function offloadWord(run: TrainingRun, { textOf, gpus = gpusOf(run) }: LineFacts): Word {

@@ -14,7 +14,8 @@ import {
 import { livePlot, progressDisplay } from '../../cli/progress.js';
 import type { Changes } from '../../convert/kv-projector/ablations.js';
 import { ACTIVATION_NAMES, PUBLISHED_CHANGES } from '../../convert/kv-projector/ablations.js';
-import type { DataKind, Losses } from '../../convert/kv-projector/verify-adapters.js';
+import type { ByAdapter } from '../../convert/kv-projector/projector.js';
+import type { DataKind } from '../../convert/kv-projector/verify-adapters.js';
 import { DATA, OPTIMIZER, STEPS } from '../../convert/kv-projector/verify-adapters.js';
 import type { TrainedActivation } from '../../engine/trainer.js';
 import {
@@ -147,7 +148,7 @@ function ratesOf(flags: {
   readonly lr?: number | undefined;
   readonly 'linear-lr'?: number | undefined;
   readonly 'elastic-lr'?: number | undefined;
-}): Partial<Losses> {
+}): Partial<ByAdapter<number>> {
   const { lr, 'linear-lr': linear = lr, 'elastic-lr': elastic = lr } = flags;
   return {
     ...(linear !== undefined && { linear }),

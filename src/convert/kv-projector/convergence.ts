@@ -1,5 +1,5 @@
 /** Steps and time until a training reaches a loss. */
-import type { AdapterKind } from './projector.js';
+import type { AdapterKind, ByAdapter } from './projector.js';
 import { ADAPTER_KINDS } from './projector.js';
 
 /** First step, counted from 1, with at most this loss; null if there is none. */
@@ -8,7 +8,7 @@ export function stepsTo(losses: readonly number[], target: number): number | nul
   return at < 0 ? null : at + 1;
 }
 
-type Measured = Readonly<Record<AdapterKind, number | null>>;
+type Measured = ByAdapter<number | null>;
 
 /** Steps and time of both adapters to one loss; null where an adapter does not reach it. */
 export interface LossTarget {
@@ -31,8 +31,8 @@ export interface LossTarget {
  * @param secondsPerStep Time of a step of each adapter.
  */
 export function lossTargets(
-  losses: Readonly<Record<AdapterKind, readonly number[]>>,
-  secondsPerStep: Readonly<Record<AdapterKind, number>>,
+  losses: ByAdapter<readonly number[]>,
+  secondsPerStep: ByAdapter<number>,
   given: number | undefined,
 ): LossTarget[] {
   const both = (of: (kind: AdapterKind) => number | null): Measured => ({

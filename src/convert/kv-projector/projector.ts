@@ -92,6 +92,14 @@ export interface Teacher {
 export const ADAPTER_KINDS = ['linear', 'elastic'] as const;
 export type AdapterKind = (typeof ADAPTER_KINDS)[number];
 
+/** A value of each adapter. */
+export interface ByAdapter<Value> extends Readonly<Record<AdapterKind, Value>> {
+  /** Value of the linear adapter. */
+  readonly linear: Value;
+  /** Value of the elastic adapter. */
+  readonly elastic: Value;
+}
+
 /** Epsilon of an elastic adapter's norm, the default of torch.nn.LayerNorm. */
 export const NORM_EPSILON = 1e-5;
 

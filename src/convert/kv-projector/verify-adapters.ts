@@ -14,7 +14,7 @@ import type {
 } from '../../engine/trainer.js';
 import type { LossTarget } from './convergence.js';
 import { lossTargets } from './convergence.js';
-import type { AdapterKind } from './projector.js';
+import type { AdapterKind, ByAdapter } from './projector.js';
 import { ADAPTER_KINDS, adapterParameters, hiddenOf, NORM_EPSILON } from './projector.js';
 
 export type DataKind = 'published' | 'linear' | 'shifted';
@@ -166,7 +166,7 @@ interface PublishedLosses {
   readonly linear: LossRange;
   readonly elastic: LossRange;
   /** Decimal places. */
-  readonly digits: Readonly<Record<AdapterKind, number>>;
+  readonly digits: ByAdapter<number>;
 }
 
 /**
@@ -206,10 +206,8 @@ export const DROPOUT = 0.1;
 export const STEPS = 40;
 export const RATIO = 1;
 
-export type Losses = Readonly<Record<AdapterKind, number>>;
-
 /** Loss before the update of that step; steps count from 1. */
-export interface Step extends Losses {
+export interface Step extends ByAdapter<number> {
   /** Step, from 1. @integer @minimum 1 */
   readonly step: number;
   /** Mean squared error of the linear adapter before the update of the step. @real */
@@ -218,7 +216,7 @@ export interface Step extends Losses {
   readonly elastic: number;
 }
 
-const BOTH_RATES: Losses = {
+const BOTH_RATES: ByAdapter<number> = {
   linear: OPTIMIZER.learningRate,
   elastic: OPTIMIZER.learningRate,
 };
@@ -231,7 +229,7 @@ export interface VerifyRequest {
   readonly random: Generator;
   readonly dropout?: number;
   /** Learning rate of each adapter; the published one by default. */
-  readonly learningRates?: Partial<Losses> | undefined;
+  readonly learningRates?: Partial<ByAdapter<number>> | undefined;
   /** Loss to count the steps to, in addition to the last losses. */
   readonly targetLoss?: number | undefined;
   /** Called after each step; the next step waits for it. */
@@ -247,15 +245,15 @@ export interface Verification {
   /** Published settings; `learningRates` has the rate of each adapter. */
   readonly optimizer: AdamWSettings;
   /** Learning rate of each adapter. */
-  readonly learningRates: Losses;
+  readonly learningRates: ByAdapter<number>;
   /** Probability of dropout. */
   readonly dropout: number;
   /** Parameters of each adapter. @integer @minimum 1 */
-  readonly parameters: Losses;
+  readonly parameters: ByAdapter<number>;
   /** Losses of the steps. */
   readonly steps: readonly Step[];
   /** Median time of a step, without the first, which includes the setup. */
-  readonly secondsPerStep: Losses;
+  readonly secondsPerStep: ByAdapter<number>;
   /** Steps to a given loss, to the last one of linear and to that of elastic. */
   readonly targets: readonly LossTarget[];
   /** Adapter with the lower final loss; null if one of them is NaN. */
@@ -417,7 +415,7 @@ export function refuseTooLarge(trainer: Pick<Trainer, 'refuseTooMany'>, size: Ve
   });
 }
 
-function adapterSize({ teacherWidth, studentWidth, hidden }: VerifySize): Losses {
+function adapterSize({ teacherWidth, studentWidth, hidden }: VerifySize): ByAdapter<number> {
   const widths = { teacherWidth, studentWidth };
   const linear = adapterParameters({ kind: 'linear', ...widths, bias: true });
   const elastic = adapterParameters({ kind: 'elastic', ...widths, hidden });

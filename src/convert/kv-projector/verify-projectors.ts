@@ -15,14 +15,8 @@ import type { Trainer } from '../../engine/trainer.js';
 import type { AblationRequest, Ablations } from './ablations.js';
 import { ablate, variantsOf } from './ablations.js';
 import { loadTeachers, refuseNoWidth } from './costs.js';
-import type {
-  DataKind,
-  Losses,
-  SizeRequest,
-  Step,
-  Verification,
-  VerifySize,
-} from './verify-adapters.js';
+import type { ByAdapter } from './projector.js';
+import type { DataKind, SizeRequest, Step, Verification, VerifySize } from './verify-adapters.js';
 import {
   largestSizeWithin,
   refuseTooLarge,
@@ -41,7 +35,7 @@ export interface VerifyProjectorsRequest {
   /** Whether to keep the size, however long it takes. */
   readonly full: boolean;
   readonly seed: number;
-  readonly learningRates?: Partial<Losses> | undefined;
+  readonly learningRates?: Partial<ByAdapter<number>> | undefined;
   /** Loss to count the steps to. */
   readonly targetLoss?: number | undefined;
   readonly threads: number | undefined;

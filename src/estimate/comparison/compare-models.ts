@@ -118,8 +118,8 @@ export interface ComparisonTable {
   readonly columns: readonly ShownColumn[];
   /** Index in `rows` of the baseline of changes: the first valid model, or the chosen one. @count */
   readonly baseline: number;
-  /** Lowest value of each cost in which the models differ. @fraction */
-  readonly least: Readonly<Partial<Record<ColumnName, ColumnValue>>>;
+  /** Lowest value of each cost in which the models differ. */
+  readonly least: Readonly<Partial<ComparedFigures>>;
   /** The models. */
   readonly rows: readonly ComparedRow[];
 }

@@ -140,7 +140,7 @@ const CACHE_TYPES: Readonly<Record<string, { readonly vllm: string; readonly sgl
   f8_e5m2: { vllm: 'fp8_e5m2', sglang: 'fp8_e5m2' },
 };
 
-/** What both servers of the hub's models share: type of weights and of the cache. */
+/** Flags that both servers of the hub's models share: type of weights and of the cache. */
 function typesOf({ setting }: Serving, name: 'vllm' | 'sglang') {
   const { weights, cacheDtype } = setting;
   const type = weights.dtype;
@@ -171,7 +171,7 @@ const sequencesOf = (serving: Serving): number =>
 const isCountAsked = (serving: Serving): boolean =>
   serving.users.asked !== null || serving.setting.batch > 1;
 
-/** What a user adds for a replica on several machines, each of which starts the same program. */
+/** Additions by the user for a replica on several machines, each of which starts the same program. */
 function machineNotes(
   { setting }: Serving,
   add: (machines: Machines) => string,

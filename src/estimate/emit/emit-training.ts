@@ -43,7 +43,7 @@ const SAME: Partial<Record<RunField, (run: TrainingRun) => unknown>> = {
   accumulation: (run) => run.accumulation,
 };
 
-/** What a launcher leaves to the program that it starts. */
+/** Settings that a launcher leaves to the program that it starts. */
 const LAUNCHED: Partial<Record<TrainerName, readonly RunField[]>> = {
   accelerate: [
     ...([
@@ -151,7 +151,7 @@ export function emitTraining(
   };
 }
 
-/** What the verdict counts and a config does not ask for. */
+/** Parts that the verdict counts and a config does not ask for. */
 const unaskedText = (unasked: readonly string[]): string =>
   unasked.length === 0 ? '' : `, with ${joined(unasked)}, which this file does not ask for`;
 
@@ -291,7 +291,7 @@ function titanSchedule({
   };
 }
 
-/** What a user adds before the config runs. */
+/** Additions by the user before the config runs. */
 const NOTES: Record<TrainerName, (run: TrainingRun) => string[]> = {
   torchrun: () => ['train.py: a script with HfArgumentParser and TrainingArguments'],
   accelerate: () => ['run: accelerate launch, with this file as its config_file'],
@@ -342,7 +342,7 @@ function launcher({ count, each }: Machines): string[] {
   return ['torchrun', ...flagsOf(options, '-').flat()];
 }
 
-/** What a user adds for several machines, of which each starts the same program. */
+/** Additions by the user for several machines, each of which starts the same program. */
 const SEVERAL: Partial<Record<TrainerName, string>> = {
   torchrun: 'add, and run on each machine: rdzv-backend, rdzv-endpoint',
   megatron: 'add, and run on each machine: rdzv-backend, rdzv-endpoint',

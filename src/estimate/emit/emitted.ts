@@ -1,6 +1,6 @@
 /** Commands and configs of other programs for a plan, and the programs that they are for. */
 
-/** What a program is for. */
+/** Purpose of a program. */
 export type EmitPurpose = 'serving' | 'training';
 
 interface EmitProgram {
@@ -83,7 +83,7 @@ export interface Emitted {
   readonly version: string;
   /** The command or the config. */
   readonly text: string;
-  /** What of the plan has no flag and no key in this program. */
+  /** Parts of the plan without a flag or key in this program. */
   readonly withoutCounterpart: readonly string[];
 }
 
@@ -91,6 +91,6 @@ export interface Emitted {
 export interface EmittedModel {
   /** Repository, folder or file; a placeholder where no weights are known. */
   readonly name: string;
-  /** What the placeholder stands for; absent where there is none. */
+  /** Meaning of the placeholder; absent where there is none. */
   readonly note?: string;
 }

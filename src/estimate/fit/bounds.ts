@@ -1,14 +1,12 @@
 /** Lower bound, estimate and upper bound of a quantity. */
 import { add, inputNamed } from '../../model/budget/expression.js';
-import type { Bounds, Derivation, Figure, Quantity } from '../../model/budget/figure.js';
+import type { Bounds, ByBound, Derivation, Figure, Quantity } from '../../model/budget/figure.js';
 import { quantity } from '../../model/budget/figure.js';
 
 type QuantityDerivation = Derivation<Quantity>;
 
 /** A value for each bound. */
-export const byBound = <T>(
-  make: (bound: keyof Bounds) => T,
-): Readonly<Record<keyof Bounds, T>> => ({
+export const byBound = <T>(make: (bound: keyof Bounds) => T): ByBound<T> => ({
   lower: make('lower'),
   expected: make('expected'),
   upper: make('upper'),
@@ -20,7 +18,7 @@ export const NOT_REQUIRED = { formula: add(), source: 'not required' } as const;
 /** Bounds that share a label, unit and inputs, each with its own formula and source. */
 export function boundsOf(
   shared: Pick<QuantityDerivation, 'label' | 'unit'> & Required<Pick<QuantityDerivation, 'inputs'>>,
-  formulas: Readonly<Record<keyof Bounds, Pick<QuantityDerivation, 'formula' | 'source'>>>,
+  formulas: ByBound<Pick<QuantityDerivation, 'formula' | 'source'>>,
 ): Bounds {
   return byBound((bound) => quantity({ ...shared, ...formulas[bound] }));
 }
@@ -47,7 +45,7 @@ export function sumBounds(
 
 /** Makes the three bounds, each from its own value. */
 export const eachBound = <T>(
-  values: Readonly<Record<keyof Bounds, T>>,
+  values: ByBound<T>,
   make: (value: T, name: keyof Bounds) => Quantity,
 ): Bounds => byBound((bound) => make(values[bound], bound));
 

@@ -3,7 +3,7 @@
 import { sumOf } from '../../base/values.js';
 import type { Layer } from '../../model/architecture/layer.js';
 import { memoized } from '../../model/architecture/walk.js';
-import type { Bounds } from '../../model/budget/figure.js';
+import type { ByBound } from '../../model/budget/figure.js';
 import { primitivesOf } from '../../model/operations/lower.js';
 import type { Calibration, Gpu, GpuArchitecture, Link, MemoryKind } from '../hardware/gpu.js';
 import { memoryKindOf } from '../hardware/gpu.js';
@@ -28,7 +28,7 @@ export interface Efficiency {
   readonly source: string;
 }
 
-export type Efficiencies = Readonly<Record<keyof Bounds, Efficiency>>;
+export type Efficiencies = ByBound<Efficiency>;
 
 /** Width of weights: more unpacking work before a product for fewer bits. */
 export type WeightWidth = 'wide' | 'eight' | 'four';

@@ -49,7 +49,7 @@ export interface FitListResult {
   readonly minSpeed: number | null;
   /** A row for each combination, in the order of the lists. */
   readonly rows: readonly FitListRow[];
-  /** What was read of a config of a training; absent without one. */
+  /** Values read from a training config; absent without one. */
   readonly trainingConfig?: TrainingConfigAnswer;
 }
 

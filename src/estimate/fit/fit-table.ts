@@ -80,7 +80,7 @@ export interface FitTableResult {
   readonly rows: readonly TableRow[];
   /** Best hardware for each use, in the order of the cells; null where nothing is enough. */
   readonly best: readonly (BestHardware | null)[];
-  /** What was read of a config of a training; absent without one. */
+  /** Values read from a training config; absent without one. */
   readonly trainingConfig?: TrainingConfigAnswer;
 }
 

@@ -140,7 +140,7 @@ export interface FoundMachine {
   readonly memoryBytes: number;
   /** Model of the processor; null if the system does not name it. */
   readonly processor: string | null;
-  /** What could not be read, and is assumed. */
+  /** Assumptions in place of values that could not be read. */
   readonly assumed: readonly string[];
 }
 
@@ -160,7 +160,7 @@ export interface FitResult extends Fits {
   readonly cluster: Cluster;
   /** Memory of each GPU. */
   readonly memory: GpuMemory;
-  /** What was found on this machine; absent without `--gpu auto`. */
+  /** Hardware found on this machine; absent without `--gpu auto`. */
   readonly found?: FoundMachine;
   /** Static and continuous batching of answers of different lengths; absent without `--output-mix`. */
   readonly batching?: BatchingComparison;
@@ -170,7 +170,7 @@ export interface FitResult extends Fits {
   readonly profile: MachineProfile | null;
   /** A forward pass on this machine. */
   readonly forward: MachineForward | null;
-  /** What was read of a config of a training; absent without one. */
+  /** Values read from a training config; absent without one. */
   readonly trainingConfig?: TrainingConfigAnswer;
   /** The plan as the command or config of a program; absent without `--emit`. */
   readonly emitted?: Emitted;
@@ -282,7 +282,7 @@ function askedPlaces(
   asked: {
     readonly wish: PlacesWish;
     readonly users: number | undefined;
-    /** Of as many GPUs as the smallest of them. */
+    /** Verdict for the same number of the smallest of these GPUs. */
     readonly verdict: FitVerdict;
   },
 ): PlacesFit | undefined {

@@ -20,7 +20,7 @@ export interface StoredWeightFormat extends Pick<WeightFormat, 'dtype'> {
   readonly label?: string;
 }
 
-/** What a file says about its weights. */
+/** Facts from a file about its weights. */
 export interface StoredModel {
   readonly quantization?: Quantization;
   readonly storedType?: string;

@@ -227,7 +227,7 @@ export const capacityOf = (gpu: Gpu): Quantity => {
 export interface GpuMemory {
   /** As it is sold, in GB of 10^9 bytes; of most cards it counts GiB. @real */
   readonly advertisedBytes: number;
-  /** What the model can have. @real */
+  /** Memory that the model can use. @real */
   readonly usableBytes: number;
   /** Memory reserved for other programs; null without. @real */
   readonly reservedBytes: number | null;
@@ -296,6 +296,26 @@ export const PEAK_DTYPES = ['f32', 'tf32', 'bf16', 'f16', 'f8', 'f4', 'int8', 'i
 
 export type PeakDtype = (typeof PEAK_DTYPES)[number];
 
+/** Dense operations per second by the type of the factors; absent where no peak is published. */
+export interface PeakFlops extends Readonly<Partial<Record<PeakDtype, number>>> {
+  /** Peak in float32. @real */
+  readonly f32?: number;
+  /** Peak in TensorFloat-32: float32 rounded to 10 bits of mantissa. @real */
+  readonly tf32?: number;
+  /** Peak in bfloat16. @real */
+  readonly bf16?: number;
+  /** Peak in float16. @real */
+  readonly f16?: number;
+  /** Peak in 8-bit floats. @real */
+  readonly f8?: number;
+  /** Peak in 4-bit floats with a scale per 16 or 32 values, NVFP4 or MXFP4. @real */
+  readonly f4?: number;
+  /** Peak in 8-bit integers. @real */
+  readonly int8?: number;
+  /** Peak in 4-bit integers. @real */
+  readonly int4?: number;
+}
+
 /** Link between GPUs. */
 export interface Link {
   /** `NVLink 4`, `PCIe 5 x16`. */
@@ -356,9 +376,8 @@ export interface Gpu {
   /**
    * Dense operations per second, two per multiply-add. Makers often print the peak with sparsity, which is twice as
    * much. Sums are in float32 if hardware is slower with them. A missing entry means no published peak.
-   * @real
    */
-  readonly peakFlops: Readonly<Partial<Record<PeakDtype, number>>>;
+  readonly peakFlops: PeakFlops;
   /** Shares of a benchmark on this machine; absent without `--calibrate`. */
   readonly calibration?: Calibration;
   /** Links, fastest first. */

@@ -183,7 +183,7 @@ const INSTANCES: readonly (readonly [RegExp, string])[] = [
   [/^framework\s+desktop$/, 'ryzen-ai-max-395-128gb'],
 ];
 
-/** What a spoken name of a service or a machine means, of which the answer says what was taken. */
+/** Spoken names of services and machines; the answer says which instance is meant. */
 const SPOKEN = /^(?:google\s+)?colab|^kaggle|strix|^framework/;
 
 /** The GPUs of an instance of a cloud, or of a spoken name. */

@@ -3,7 +3,7 @@
 import type { Problem, PropertyPath } from '../../base/errors.js';
 import type { TrainingConfigAnswer } from '../../input/training-config/training-answer.js';
 import type { LanguageModel } from '../../model/architecture/layer.js';
-import type { Bounds } from '../../model/budget/figure.js';
+import type { Bounds, ByBound } from '../../model/budget/figure.js';
 import type { Recompute } from '../../model/budget/flops.js';
 import { countParameters } from '../../model/budget/parameters.js';
 import { resolveSetting } from '../../model/budget/profile-model.js';
@@ -115,7 +115,8 @@ export interface AccumulationRow {
   readonly isPlanned: boolean;
 }
 
-export type PlainBounds = Readonly<Record<keyof Bounds, number>>;
+/** Bounds of a value and its estimate, without their derivation. */
+export type PlainBounds = ByBound<number>;
 
 export interface TrainingOnHardware {
   /** GPU for people. */
@@ -535,7 +536,7 @@ export interface TrainPlanResult extends ShownPlan {
   readonly file: string;
   /** Family of the model. */
   readonly family: string;
-  /** What was read of a config of a training; absent without one. */
+  /** Values read from a training config; absent without one. */
   readonly trainingConfig?: TrainingConfigAnswer;
   /** The plan as the command or config of a program; absent without `--emit`. */
   readonly emitted?: Emitted;

@@ -3,7 +3,7 @@ import { toJson } from '../../base/text/escape.js';
 import { fitAnswer, modelAnswers } from '../answers.js';
 import type { ExploredModel, ExplorerSetting } from '../explorer-state.js';
 
-/** What each command prints with its JSON format; undefined where the model is invalid. */
+/** JSON output of each command; undefined where the model is invalid. */
 export interface AnswerTexts {
   readonly validate: string;
   readonly profile: string | undefined;

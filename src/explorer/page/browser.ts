@@ -1,4 +1,4 @@
-/** What the page asks of the browser. */
+/** Functions of the browser that the page uses. */
 
 /** Saves a text as a file of the user. */
 export function saveFile(name: string, text: string): void {

@@ -12,7 +12,7 @@ import type { TrainingConfig } from './training-config.js';
 /** A model as a reference that all commands read. */
 export interface ConfigModel {
   readonly reference: string;
-  /** What was taken for it, where it is not what the config says. */
+  /** Note on the model that was used, where it is not the one in the config. */
   readonly note?: string;
 }
 

@@ -13,7 +13,7 @@ export interface KeyRow {
   /** `train.micro_batch_size`. */
   readonly key: string;
   read(value: unknown, document: Readonly<Record<string, unknown>>): Meaning;
-  /** What every program expects of it, where a value without a meaning is a mistake: `a number of at least 0`. */
+  /** Value that every program expects, where one without a meaning is a mistake: `a number of at least 0`. */
   readonly expected?: string;
   /** Values that leave the setting to the program, and what decides then. */
   readonly left?: LeftValues;
@@ -43,7 +43,7 @@ export interface TrainingProgram {
   readonly open: readonly string[];
   /** Whether keys that the program does not know are only a warning: it passes them on or ignores them. */
   readonly isLoose?: boolean;
-  /** What the program does where its config has no value. */
+  /** Settings of the program where its config has no value. */
   readonly defaults: Partial<TrainingRun>;
   /** Settings that follow from several keys. */
   complete?(run: TrainingRun, document: Readonly<Record<string, unknown>>): Partial<TrainingRun>;

@@ -1,4 +1,4 @@
-/** What was read of the config of a training, for an answer. */
+/** Values read from a training config, for an answer. */
 import { formatPath } from '../../config/quote.js';
 import type { PlacedKey, TrainingConfig } from './training-config.js';
 import { FIELD_TITLES, type RunField } from './training-run.js';
@@ -9,7 +9,7 @@ export interface CountedKey extends PlacedKey {
   readonly setting: string;
 }
 
-/** What was read of a config of a training. */
+/** Values read from a training config. */
 export interface TrainingConfigAnswer {
   /** Path as the user wrote it. */
   readonly file: string;

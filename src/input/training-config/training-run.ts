@@ -3,7 +3,7 @@ import type { PropertyPath } from '../../base/errors.js';
 import type { Recompute } from '../../model/budget/flops.js';
 import type { Optimizer } from '../../model/budget/optimizers.js';
 
-/** What a training changes: all weights, adapters, or adapters beside weights in 4 bits. */
+/** Trained parameters: all weights, adapters, or adapters next to weights in 4 bits. */
 export type TrainingKind = 'training' | 'lora' | 'qlora';
 
 /** Division of the state among the replicas: a stage of ZeRO, or a kind of FSDP. */
@@ -87,7 +87,7 @@ export interface TrainingRun {
 
 export type RunField = keyof TrainingRun;
 
-/** What each setting is, in the words of messages. */
+/** Name of each setting in messages. */
 export const FIELD_TITLES = {
   model: 'model',
   sizes: 'sizes of the model',

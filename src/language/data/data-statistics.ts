@@ -115,6 +115,24 @@ export interface TokenFigures {
   } | null;
 }
 
+/** Lines that are not used, by their first fault; absent where there is none. */
+export interface LineFaultCounts extends Readonly<Partial<Record<LineFault, number>>> {
+  /** Lines longer than 8 MB. @integer */
+  readonly 'too-long'?: number;
+  /** Lines that are not UTF-8. @integer */
+  readonly 'invalid-utf8'?: number;
+  /** Lines that are not JSON. @integer */
+  readonly 'invalid-json'?: number;
+  /** Lines that are nested too deeply. @integer */
+  readonly 'too-deep'?: number;
+  /** Lines without the expected key. @integer */
+  readonly 'missing-key'?: number;
+  /** Lines with values of another type. @integer */
+  readonly 'wrong-shape'?: number;
+  /** Chats that the chat template refused. @integer */
+  readonly 'not-rendered'?: number;
+}
+
 export interface DataFigures {
   /** Lines of the files. @integer */
   readonly lines: number;
@@ -130,8 +148,7 @@ export interface DataFigures {
   readonly bytes: number;
   /** Lines that are not used. */
   readonly invalid: Listed<InvalidPlace> & {
-    /** Lines by fault. @integer */
-    readonly faults: Readonly<Partial<Record<LineFault, number>>>;
+    readonly faults: LineFaultCounts;
   };
   /** Figures of the tokens; null without a tokenizer. */
   readonly tokens: TokenFigures | null;

@@ -279,7 +279,7 @@ export interface LowRankQuery extends Node<'sequence'> {
   readonly layers: readonly [down: Linear, norm: RmsNorm, up: Linear];
 }
 
-/** What softmax over heads needs, whatever makes its queries, keys and values. */
+/** Fields that softmax over heads needs, for any source of queries, keys and values. */
 export type AttentionCore = Pick<
   Attention,
   | 'name'
@@ -307,7 +307,7 @@ export interface DifferentialAttention extends Node<'differentialAttention'> {
   /** q1, k1, q2 and k2, [headDim] each. */
   readonly lambdas: readonly [Param, Param, Param, Param];
   readonly initial: number;
-  /** Of each pair of heads, [2 · headDim]. */
+  /** Norm of each pair of heads, [2 · headDim]. */
   readonly norm: RmsNorm;
   readonly rotary: Rotary;
   readonly heads: number;

@@ -228,7 +228,7 @@ export interface Family<Schema extends FamilySchema = FamilySchema> {
    * whenever a model is compared with that checkpoint.
    */
   storedSettings?(stored: StoredShapes): readonly Setting[];
-  /** What the class changes, in order, in names of published files when it loads them. */
+  /** Changes by the class, in order, to names of published files when it loads them. */
   readonly namesOnLoad?: readonly NameOnLoad[];
   /** Tensors that other tools store with a model and that do not affect its output. */
   ignored?(document: z.output<Schema>): readonly Ignored[];

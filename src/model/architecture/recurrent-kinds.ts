@@ -171,7 +171,7 @@ export interface LightningAttention extends Node<'lightningAttention'> {
   readonly norm: GatedRmsNorm;
   readonly inputs: Projections;
   readonly outProj: Linear;
-  /** Of each head, above 0. */
+  /** Slope of each head, above 0. */
   readonly slopes: readonly number[];
   readonly headDim: number;
   readonly activation: ActivationName;

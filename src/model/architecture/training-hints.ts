@@ -1,4 +1,4 @@
-/** What the config of a model says about its training, as defaults of other settings. */
+/** Values in the config of a model about its training, as defaults of other settings. */
 import type { Family, FamilyDocument, TrainingHints } from './family.js';
 import type { LanguageModel } from './layer.js';
 
@@ -12,7 +12,7 @@ export interface FamilyConfig {
 export const hintsOf = ({ family, document }: FamilyConfig): TrainingHints =>
   family.trainingHints?.(document) ?? {};
 
-/** What the common setting of several models depends on. */
+/** Facts on which the common setting of several models depends. */
 export interface SettingFacts {
   readonly hints: TrainingHints;
   readonly positions: number;

@@ -41,6 +41,18 @@ export type RopeMethodId = 'plain' | 'linear' | 'ntk' | 'yarn' | 'llama3' | 'own
  */
 export type RopeChange = 'kept' | 'partly' | 'fully';
 
+/** Frequencies by their change. Extrapolated ones also count in one of the other three. */
+export interface RopeCounts extends Readonly<Record<RopeChange, number>> {
+  /** Frequencies equal to the plain ones. @integer */
+  readonly kept: number;
+  /** Frequencies divided by less than the factor, or raised. @integer */
+  readonly partly: number;
+  /** Frequencies divided by the factor or more. @integer */
+  readonly fully: number;
+  /** Frequencies with angles in the context that are unseen in training. @integer */
+  readonly extrapolated: number;
+}
+
 export interface RopeFrequency {
   /** Radians per position. */
   readonly frequency: number;
@@ -63,8 +75,7 @@ export interface RopeMethod {
   readonly scaling: RotaryScaling | null;
   /** Factor of cosine and sine; attention scores scale with its square. */
   readonly amplitude: number;
-  /** Frequencies by change; extrapolated ones also count in one of the other three. @integer */
-  readonly counts: Readonly<Record<RopeChange | 'extrapolated', number>>;
+  readonly counts: RopeCounts;
   /** [rotatedDim / 2] */
   readonly frequencies: readonly RopeFrequency[];
 }

@@ -137,11 +137,9 @@ export function wholeNumberValue(formula: Expression): Exact {
 }
 
 /**
- * Quantities that are fractional or inexact, with their derivation: seconds, rates, bytes with a margin. As in a
- * `Figure`, the formula and inputs give the value.
+ * A number in double precision, which can be fractional or inexact: seconds, rates, bytes with a margin. Its formula is
+ * real arithmetic: + - * /, brackets, min, max, ceil, ln and exp.
  */
-
-/** A number in double precision. Its formula is real arithmetic: + - * /, brackets, min, max, ceil, ln and exp. */
 export type Quantity = DerivedValue<QuantityUnit, number>;
 
 export type QuantityUnit =
@@ -164,10 +162,16 @@ export type QuantityUnit =
 
 /** Bounds of a value and its estimate. `lower` ≤ `expected` ≤ `upper`. */
 export interface Bounds {
+  /** Lower bound. */
   readonly lower: Quantity;
+  /** Estimate. */
   readonly expected: Quantity;
+  /** Upper bound. */
   readonly upper: Quantity;
 }
+
+/** A value at each bound and at the estimate. */
+export type ByBound<Value> = { readonly [Bound in keyof Bounds]: Value };
 
 /** States a quantity; its value is computed from its formula. */
 export const quantity = (statement: Derivation<Quantity>): Quantity =>

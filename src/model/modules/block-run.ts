@@ -154,7 +154,7 @@ export interface BlockRun {
 export interface ListedBlock {
   /** Name for the command line. */
   readonly name: string;
-  /** What the block computes. */
+  /** Computation of the block, in one line. */
   readonly summary: string;
   /** Flags that it uses, without the dashes. */
   readonly flags: readonly string[];

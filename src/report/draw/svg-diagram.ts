@@ -217,7 +217,7 @@ class Layout {
     return kind === 'box' || kind === 'operation' || this.#repeatedText(node) !== undefined;
   }
 
-  /** What a group repeats, whose content is drawn elsewhere. */
+  /** Text for a group that repeats another one, whose content is drawn elsewhere. */
   #repeatedText(node: DiagramNode): string | undefined {
     return this.hasTensors ? undefined : this.repeated.get(node.id);
   }

@@ -4,11 +4,11 @@ import { formatBytes } from '../../base/text/units.js';
 import type { PublishedRange } from '../../estimate/fit/published-range.js';
 import type { FitVerdict } from '../../estimate/fit/training/training-fit.js';
 import type { GpuKind } from '../../estimate/hardware/gpu.js';
-import type { Bounds, Quantity } from '../../model/budget/figure.js';
+import type { Bounds, ByBound, Quantity } from '../../model/budget/figure.js';
 import type { Block, Cell, TableBlock, Tone } from '../kit/report.js';
 import { barCell, leftColumn, right, strongCell, valueCell, wrapColumn } from '../kit/report.js';
 
-export type ShownBounds = Readonly<Record<keyof Bounds, { readonly value: number | bigint }>>;
+export type ShownBounds = ByBound<{ readonly value: number | bigint }>;
 
 export const sameBounds = (value: number | bigint): ShownBounds => ({
   lower: { value },

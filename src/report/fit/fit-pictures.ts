@@ -6,7 +6,7 @@ import { servingMemory } from './fit-serving.js';
 import { loraMemory, trainingMemory } from './fit-training.js';
 import { rooflines } from './roofline.js';
 
-/** That of the question first. */
+/** Pictures of a fit, the one of the question first. */
 export function fitPictures({
   purpose,
   training,

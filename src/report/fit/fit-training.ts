@@ -307,7 +307,7 @@ export function loraText({ setting: { cluster } }: Training, lora: ClusterLora):
   );
 }
 
-/** What is missing where no proposal makes a training fit. */
+/** Text for a training that no proposal makes fit. */
 export function nothingFits({ setting, fit }: Pick<Training, 'setting' | 'fit'>): string {
   const { host, total, capacity } = fit;
   const isGpuEnough = total.upper.value <= capacity.value;
@@ -323,7 +323,7 @@ export function nothingFits({ setting, fit }: Pick<Training, 'setting' | 'fit'>)
 export const isShortOfMemory = ({ host }: Training['fit']): boolean =>
   host !== undefined && host.verdict !== 'fits';
 
-/** What is missing where no number of GPUs is enough. */
+/** Text where no number of GPUs is enough. */
 export const NO_NUMBER = 'larger GPUs are needed: no number of these with a known link is enough';
 
 /** `at most 19.1 GB per GPU and 96.5 GB of system memory, 812 tokens/s`. */

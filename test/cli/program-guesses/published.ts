@@ -314,7 +314,7 @@ const OF_TOOLS: readonly Guess[] = [
   ['compare-srte my.yaml --max_pos 128', is('compare-srte my.yaml --max-positions 128')],
 ];
 
-/** What newcomers type to this program. */
+/** Lines that newcomers type. */
 const OF_NEWCOMERS: readonly Guess[] = [
   ['quick-test my.yaml --tokens 32 --trace', is('quick-test my.yaml --context 32 --trace')],
   ['quick-test my.yaml --train --steps 2', is('quick-test my.yaml --overfit --steps 2')],

@@ -223,7 +223,7 @@ const TRAININGS: readonly Guess[] = [
   ],
 ];
 
-/** What is not here, and says so. */
+/** Lines for something that is not here, with an answer that says so. */
 const ELSEWHERE: readonly Guess[] = [
   ['helm install vllm vllm/vllm-stack -f values.yaml', says('reads no manifests')],
   ['kubectl apply -f vllm-deployment.yaml', says('reads no manifests')],

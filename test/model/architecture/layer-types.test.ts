@@ -9,7 +9,7 @@ interface Chosen {
   readonly layers: readonly string[];
 }
 
-/** What the config classes of transformers choose: fixtures/layer-types.py. */
+/** Layer types that the config classes of transformers choose: fixtures/layer-types.py. */
 const CHOSEN: Readonly<Record<string, Chosen>> = JSON.parse(
   fs.readFileSync('fixtures/layer-types.json', 'utf8'),
 );

@@ -42,9 +42,9 @@ export function runExpertAttention(run: ForwardRun, layer: ExpertAttention, u: T
     [batch, tokens, chosen * width],
   );
   const [k, v] = runProjections(run, layer.keyValues, u) as [Tensor3D, Tensor3D];
-  const turned = reordered(tf, runRotary(run, rotary, queries), [chosen, keyValueHeads, headDim]);
+  const rotated = reordered(tf, runRotary(run, rotary, queries), [chosen, keyValueHeads, headDim]);
   const seen = attendHeads(run, expertCore(layer), {
-    queries: tf.mul(turned, layer.scale),
+    queries: tf.mul(rotated, layer.scale),
     keys: runRotary(run, rotary, k),
     values: v,
   });

@@ -6,7 +6,7 @@ export interface ChannelDeltaSizes {
   readonly batch: number;
   readonly tokens: number;
   readonly heads: number;
-  /** Of keys and values. */
+  /** Width of keys and values. */
   readonly headDim: number;
 }
 

@@ -38,7 +38,7 @@ export interface LayeredModel {
   readonly embeddingBytes: number;
 }
 
-/** What a place holds. */
+/** Content of a place. */
 export interface PlaceContent extends PlacedPart {
   /** Bytes of all weights and of the caches of the sequences. */
   readonly bytes: number;

@@ -54,7 +54,7 @@ export interface PlacedBytes {
   readonly embedding: number;
 }
 
-/** What one GPU of several holds. */
+/** Content of one GPU of several. */
 export interface CardFit {
   /** Name of the GPU. */
   readonly gpu: string;
@@ -82,9 +82,9 @@ export interface PlacesFit extends Placement {
   readonly expertBlocks: number;
   /** Whether the user asked for it. */
   readonly isAsked: boolean;
-  /** What the GPUs hold together. */
+  /** Bytes on all GPUs together. */
   readonly onGpus: PlacedBytes;
-  /** What the system memory holds. */
+  /** Bytes in system memory. */
   readonly inSystem: PlacedBytes;
   /** Memory of the GPU with the least room. */
   readonly gpu: Bounds;
@@ -93,7 +93,7 @@ export interface PlacesFit extends Placement {
   /** Weights and caches in system memory. */
   readonly system: Quantity;
   readonly memory: SystemMemory;
-  /** Of the GPUs and, where its size is known, of the system memory. */
+  /** Whether the GPUs and, where its size is known, the system memory have room. */
   readonly verdict: FitVerdict;
   /** Installed system memory that is enough, with that of the system itself. @real */
   readonly needed: number;

@@ -14,7 +14,7 @@ import {
   sub,
   v,
 } from '../../../model/budget/expression.js';
-import type { Bounds, Quantity } from '../../../model/budget/figure.js';
+import type { Bounds, ByBound, Quantity } from '../../../model/budget/figure.js';
 import { quantity } from '../../../model/budget/figure.js';
 import type { ComponentFlops, Operation, Recompute } from '../../../model/budget/flops.js';
 import { RECOMPUTES, trainingFlopsOf } from '../../../model/budget/flops.js';
@@ -56,9 +56,6 @@ export type WorkTimes = (part: Pick<ComponentFlops, 'component' | 'kind'>) => nu
 
 const ONCE: WorkTimes = () => 1;
 
-/** One value per bound. */
-type OfBounds<T> = Readonly<Record<keyof Bounds, T>>;
-
 /**
  * Compute time with one forward and one backward pass per micro-batch. The pipeline fills and empties (arXiv
  * 2104.04473), except in the lower bound.
@@ -67,7 +64,7 @@ type OfBounds<T> = Readonly<Record<keyof Bounds, T>>;
 export function computeSeconds(
   situation: StepInputs,
   peak: Quantity,
-  computing: OfBounds<ComputeInputs>,
+  computing: ByBound<ComputeInputs>,
 ): Bounds {
   const { microBatches: micro_batches } = situation.parallelism;
   const bounds = eachBound(computing, ({ utilisation, source, times = ONCE }, bound) => {
@@ -115,7 +112,7 @@ const ONE_FORWARD_ONE_BACKWARD: Schedule = {
   schedule: '1F1B (arXiv 2104.04473)',
 };
 
-const SCHEDULES: OfBounds<Schedule> = {
+const SCHEDULES: ByBound<Schedule> = {
   lower: {
     flops: ({ micro_batches, slowest, stages }) => max(mul(micro_batches, slowest), stages),
     schedule: 'no stage waits for another (zero bubble, arXiv 2401.10241)',
@@ -193,7 +190,7 @@ const totalSeconds = (values: readonly number[]) =>
   values.reduce((total, value) => total + value, 0);
 
 /** Least memory traffic of a GPU, and the launch overhead of its layers. */
-export function memorySeconds(situation: StepInputs, paces: OfBounds<CommunicationPace>): Bounds {
+export function memorySeconds(situation: StepInputs, paces: ByBound<CommunicationPace>): Bounds {
   const ofStages = situation.stages.map((stage) => memoryOfStage(situation, stage, paces));
   return byBound((bound) =>
     ofStages.map((each) => each[bound]).reduce((a, b) => (b.value > a.value ? b : a)),
@@ -203,7 +200,7 @@ export function memorySeconds(situation: StepInputs, paces: OfBounds<Communicati
 function memoryOfStage(
   { model, setting, parallelism, memory }: StepInputs,
   stage: Stage,
-  paces: OfBounds<CommunicationPace>,
+  paces: ByBound<CommunicationPace>,
 ): Bounds {
   const { from, to, parameters } = stage;
   const bandwidth = bandwidthOf(setting.cluster.gpu);

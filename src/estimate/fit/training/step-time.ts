@@ -10,7 +10,7 @@ import {
 } from '../../../model/architecture/walk.js';
 import type { Expression, Input } from '../../../model/budget/expression.js';
 import { add, ceil, div, inputs, max, mul, v } from '../../../model/budget/expression.js';
-import type { Bounds, Figure, Quantity } from '../../../model/budget/figure.js';
+import type { Bounds, ByBound, Figure, Quantity } from '../../../model/budget/figure.js';
 import { quantity } from '../../../model/budget/figure.js';
 import { trainingFlopsOf } from '../../../model/budget/flops.js';
 import { uncountedTower } from '../../../model/budget/generation.js';
@@ -197,10 +197,7 @@ function limitsOf(situation: StepInputs, peak: Quantity) {
 }
 
 /** Share of the peak while computing, recomputation included. */
-const computingOf = ({
-  model,
-  setting,
-}: StepInputs): Readonly<Record<keyof Bounds, ComputeInputs>> => {
+const computingOf = ({ model, setting }: StepInputs): ByBound<ComputeInputs> => {
   const { mfu } = setting;
   const best = { utilisation: 1, source: 'at the peak' };
   return {

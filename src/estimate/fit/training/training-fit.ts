@@ -40,7 +40,7 @@ export interface HostMemory {
   readonly part: TrainingOffloadPart;
   /** The system memory. */
   readonly memory: SystemMemory;
-  /** Of all GPUs together. */
+  /** Memory of all GPUs together. */
   readonly bytes: Bounds;
   /** Whether the installed memory is enough; `fits` where its size is unknown. */
   readonly verdict: FitVerdict;

@@ -57,7 +57,7 @@ export const TRAINING_OFFLOADS = ['optimizer', 'parameters'] as const;
 
 export type TrainingOffloadPart = (typeof TRAINING_OFFLOADS)[number];
 
-/** What is in system memory, and that memory. */
+/** Part of a training in system memory, and that memory. */
 export interface TrainingOffload {
   /** The part. */
   readonly part: TrainingOffloadPart;

@@ -8,11 +8,11 @@ import { memoryKindOf } from '../../hardware/gpu.js';
 
 /** Shares of a generation of GPUs. */
 export interface ComputingShares {
-  /** Of the 16-bit peak, for products of wide dense layers. */
+  /** Share of the 16-bit peak, for products of wide dense layers. */
   readonly products: number;
-  /** Of the 8-bit peak, for the same products in FP8; undefined without a published training. */
+  /** Share of the 8-bit peak, for the same products in FP8; undefined without a published training. */
   readonly narrow?: number;
-  /** Of the 16-bit peak, for kernels of fused attention, counted without masked pairs. */
+  /** Share of the 16-bit peak, for kernels of fused attention, counted without masked pairs. */
   readonly attention: number;
   readonly source: string;
 }

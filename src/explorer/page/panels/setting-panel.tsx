@@ -1,4 +1,4 @@
-/** What the model runs on and for: settings that are not in its config. */
+/** Settings that are not in the config: hardware, and the purpose of the model. */
 
 import { DTYPE_NAMES } from '../../../base/tensor/dtype.js';
 import { WEIGHT_DTYPE_NAMES } from '../../../estimate/fit/serving/weight-types.js';

@@ -130,7 +130,7 @@ function stageInName(file: string): StateDivision | undefined {
   return stage as StateDivision | undefined;
 }
 
-/** What the name of a file of DeepSpeed says, which the file itself replaces. */
+/** Settings in the name of a file of DeepSpeed, which the file itself replaces. */
 export function deepspeedFileMeaning(file: string): Partial<TrainingRun> {
   const division = stageInName(file);
   const offloads = /offload/i.test(file);

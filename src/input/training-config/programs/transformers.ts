@@ -119,7 +119,7 @@ export const TRAINER_OPEN = [
   ...['accelerator_config', 'parallelism_config', 'liger_kernel_config', 'model_init_kwargs'],
 ];
 
-/** What TrainingArguments has where a config has no value. */
+/** Values of TrainingArguments where a config has none. */
 export const TRAINER_DEFAULTS = {
   microBatch: 8,
   accumulation: 1,

@@ -14,7 +14,7 @@ export interface ShellScript {
   readonly commands: readonly (readonly ShellWord[])[];
   /** Words in assigned values, in order. */
   readonly assigned: readonly ShellWord[];
-  /** What only a shell can know, as written: `$1`, `$(nproc)`. */
+  /** Words that only a shell can resolve, as written: `$1`, `$(nproc)`. */
   readonly unresolved: readonly ShellWord[];
   /** Conditions that were taken as true. */
   readonly assumed: readonly ShellWord[];

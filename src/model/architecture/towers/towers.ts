@@ -159,7 +159,7 @@ export function partsBeside(whole: JsonObject): PartsBeside | undefined {
 }
 
 /**
- * What Fuyu has in place of a tower: one product that makes an embedding of each patch of an image.
+ * Projection of Fuyu in place of a tower: one product that makes an embedding of each patch of an image.
  * transformers models/fuyu/modeling_fuyu.py, `vision_embed_tokens`
  */
 function imagePatches(whole: JsonObject): PartsBeside {

@@ -13,7 +13,7 @@ import {
 import { partOfEachHead, rotationRules, scalingRules } from './rules.js';
 import { partOfHead } from './settings.js';
 
-/** What a class takes where a file does not say it. */
+/** Defaults of a class for values that a file leaves out. */
 export interface KindDefaults {
   readonly rope_theta: number;
   readonly rope_local_base_freq: number;

@@ -51,6 +51,18 @@ export const COMPARED = ['scores', 'traffic', 'flops', 'cache'] as const;
 
 export type ComparedFigure = (typeof COMPARED)[number];
 
+/** Plain attention divided by a method; Infinity where the method has nothing. */
+export interface AttentionRatios extends Readonly<Record<ComparedFigure, number>> {
+  /** Ratio of the memory of the scores. @real @minimum 0 */
+  readonly scores: number;
+  /** Ratio of the bytes read from and written to the memory of the GPU. @real @minimum 0 */
+  readonly traffic: number;
+  /** Ratio of the FLOPs. @real @minimum 0 */
+  readonly flops: number;
+  /** Ratio of the bytes of keys and values. @real @minimum 0 */
+  readonly cache: number;
+}
+
 export interface AttentionRow {
   /** Method of the row; `own`: the model, where it is like no other row. */
   readonly method: AttentionMethod;
@@ -70,8 +82,8 @@ export interface AttentionRow {
   readonly cache: Figure;
   /** Tokens that the last one can read from through all layers, itself included. */
   readonly reach: Quantity;
-  /** Plain attention divided by this row; Infinity where the row has nothing. @real @minimum 0 */
-  readonly ratios: Readonly<Record<ComparedFigure, number>>;
+  /** Plain attention divided by this row; Infinity where the row has nothing. */
+  readonly ratios: AttentionRatios;
 }
 
 export interface AttentionMethods {

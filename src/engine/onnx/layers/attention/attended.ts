@@ -1,4 +1,4 @@
-/** What softmax attention takes. Shapes: B batch, T queries, S keys. */
+/** Inputs of softmax attention. Shapes: B batch, T queries, S keys. */
 import type { GraphValue } from '../../graph.js';
 import type { HeadRange, PositionBias } from './masks.js';
 
@@ -22,7 +22,7 @@ export interface QueriesAndKeys {
 }
 
 export interface Attended extends QueriesAndKeys {
-  /** What the scores gain: by positions, or a value for some heads, [1 or B, 1 or heads, T, S]. */
+  /** Addend of the scores: from positions, or a value for some heads, [1 or B, 1 or heads, T, S]. */
   readonly bias: PositionBias | ((heads: HeadRange) => GraphValue);
   /** Scores of some heads for a key without values, [1, heads, 1, 1]. */
   readonly sinks?: ((heads: HeadRange) => GraphValue) | undefined;

@@ -79,8 +79,8 @@ function reordered(
   [a, b, d]: readonly [number, number, number],
 ): GraphValue {
   const apart = graph.op('Reshape', [x, graph.ints(0, 0, a, b, d)]);
-  const turned = graph.op('Transpose', [apart], { attributes: { perm: [0, 1, 3, 2, 4] } });
-  return graph.op('Reshape', [turned, graph.ints(0, 0, a * b * d)]);
+  const transposed = graph.op('Transpose', [apart], { attributes: { perm: [0, 1, 3, 2, 4] } });
+  return graph.op('Reshape', [transposed, graph.ints(0, 0, a * b * d)]);
 }
 
 /** u [R, H] → [R, H]. */
@@ -171,8 +171,8 @@ function keyScores(context: Context, layer: DynamicMask, values: GraphValue): Gr
     return graph.op('Transpose', [all], { attributes: { perm: [1, 3, 2, 0] } });
   }
   const all = withPast(context, { name, width, window }, rows); // [B, S, G]
-  const turned = graph.op('Transpose', [all], { attributes: { perm: [0, 2, 1] } });
-  return graph.op('Unsqueeze', [turned, graph.ints(2)]);
+  const transposed = graph.op('Transpose', [all], { attributes: { perm: [0, 2, 1] } });
+  return graph.op('Unsqueeze', [transposed, graph.ints(2)]);
 }
 
 /** The scores of visible keys, −∞ for all but the best of each query: [B, G, T, S]. */

@@ -1,4 +1,4 @@
-/** What positions add to the scores of attention. Shapes: T queries, S keys. */
+/** Masks and biases that positions add to the scores of attention. Shapes: T queries, S keys. */
 import type { Alibi, Window } from '../../../../model/architecture/layer.js';
 import { toBfloat16, windowKey } from '../../../../model/architecture/masks.js';
 import type { Context } from '../../context.js';
@@ -11,7 +11,7 @@ export interface HeadRange {
   readonly heads: number;
 }
 
-/** What queries see. */
+/** Keys that queries can see. */
 export interface Sight {
   /** Positions of the queries, [T]. */
   readonly queries: GraphValue;
@@ -21,7 +21,7 @@ export interface Sight {
   readonly keys: GraphValue;
 }
 
-/** What all tokens of a call see. */
+/** Keys that all tokens of a call see. */
 export const sightOf = (context: Context, window: Window | undefined): Sight => ({
   queries: feedPositions(context),
   first: context.feed(`first.${windowKey(window)}`, { kind: 'firstKeys', window }),
@@ -49,7 +49,7 @@ export interface PositionBias {
   readonly from: number;
 }
 
-/** What the scores of some heads gain in a call, [1, 1 or heads, T, S]. */
+/** Addend of the scores of some heads in a call, [1, 1 or heads, T, S]. */
 export function positionBias(context: Context, bias: PositionBias, heads: HeadRange): GraphValue {
   const { window, alibi, from } = bias;
   if (!alibi) return mask(context, window);

@@ -3,7 +3,7 @@
  * so that each sees a Poisson stream of its share.
  */
 import { div, mul, v } from '../../../../model/budget/expression.js';
-import type { Bounds, Quantity } from '../../../../model/budget/figure.js';
+import type { Bounds, ByBound, Quantity } from '../../../../model/budget/figure.js';
 import { quantity } from '../../../../model/budget/figure.js';
 import { byBound } from '../../bounds.js';
 import type { LoadRequest } from '../serving-work.js';
@@ -46,7 +46,7 @@ export interface LoadMissed {
 export type LoadAnswer = LoadMet | LoadMissed;
 
 /** GPUs that a load needs; `lower` for a server as fast as few published runs, `upper` for one as slow as few. */
-export interface ServingLoad extends Readonly<Record<keyof Bounds, LoadAnswer>> {
+export interface ServingLoad extends ByBound<LoadAnswer> {
   /** Assumption about the arrivals. */
   readonly assumption: string;
 }

@@ -199,7 +199,7 @@ export interface RuntimeSetting {
   readonly isMemoryChosen: boolean;
 }
 
-/** What a user may choose; the program has a default for each. */
+/** Choices of the user; the program has a default for each. */
 export interface RuntimeWish {
   readonly name?: RuntimeName | undefined;
   readonly launching?: Launching | undefined;

@@ -64,7 +64,7 @@ interface ArrivingDemand {
 
 export type Demand = UsersDemand | ArrivingDemand;
 
-/** What a simulation measured. */
+/** Measurements of a simulation. */
 export interface Simulated {
   /** Measured time. */
   readonly seconds: number;

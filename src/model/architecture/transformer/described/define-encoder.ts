@@ -32,7 +32,7 @@ export interface EncoderHead {
   readonly head?: Linear;
 }
 
-/** What a class adds to the encoder. @param tokens The embedding, which a tied head reads. */
+/** Head that a class adds to the encoder. @param tokens The embedding, which a tied head reads. */
 export type HeadOf<Config> = (config: Config, tokens: Embedding) => EncoderHead;
 
 /** Keys of the classes of a kind. */
