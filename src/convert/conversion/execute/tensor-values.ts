@@ -33,7 +33,7 @@ import {
 import { ggmlType } from '../../../checkpoint/gguf/ggml-types.js';
 import { type PackedPart, packedWords } from '../../../checkpoint/packed-weights.js';
 import type { StoredTensor } from '../../../checkpoint/stored-tensor.js';
-import { narrow, piecesOf, readInChunks, readTensor } from '../../../checkpoint/view.js';
+import { narrow, readInChunks, readTensor, tensorPieces } from '../../../checkpoint/view.js';
 import type { Formula } from '../../../model/architecture/rotary-scaling.js';
 import type { Extension } from '../conversion-choices.js';
 import { type ConversionPlan, type PlannedTensor, tensorNamed } from '../plan/conversion-plan.js';
@@ -245,7 +245,7 @@ async function* averaged(
   if (!isEncodable(dtype)) throw new Error(`a mean cannot be written as ${dtype}`);
   // All tensors are split at the same positions, even with different types.
   const wide = tensors.map((tensor) => [
-    ...piecesOf(tensor, storedBytes(BLOCK_NUMBERS, tensor.dtype)),
+    ...tensorPieces(tensor, storedBytes(BLOCK_NUMBERS, tensor.dtype)),
   ]);
   let done = 0;
   for (const [index, piece] of wide[0]?.entries() ?? []) {
