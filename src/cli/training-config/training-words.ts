@@ -244,10 +244,10 @@ function planWords({ run: whole, given, name }: TrainingConfig, line: LineFacts)
       : undefined,
     run.warmupSteps !== undefined
       ? word('warmup', run.warmupSteps, 'warmupSteps')
-      : word('warmup', warmupRatio && `${plain(warmupRatio * 100)}%`, 'warmupRatio'),
+      : word('warmup', warmupRatio && `${plainNumber(warmupRatio * 100)}%`, 'warmupRatio'),
     hasDecay
       ? run.decayRatio !== undefined
-        ? word('decay', `${plain(run.decayRatio * 100)}%`, 'decayRatio')
+        ? word('decay', `${plainNumber(run.decayRatio * 100)}%`, 'decayRatio')
         : word('decay', run.decaySteps, 'decaySteps')
       : undefined,
     hasDecay && ['linear', 'cosine', '1-sqrt'].includes(run.decayType ?? '')
@@ -273,7 +273,7 @@ function planWords({ run: whole, given, name }: TrainingConfig, line: LineFacts)
 }
 
 /** A number without an exponent and without the noise of binary fractions. */
-const plain = (value: number): string => String(Number(value.toPrecision(12)));
+const plainNumber = (value: number): string => String(Number(value.toPrecision(12)));
 
 /** Schedules that end above 0. */
 const FLOORLESS: ReadonlySet<string> = new Set([
