@@ -23,7 +23,7 @@ export interface ExplorerControl {
   readonly answers: readonly Answers[];
   readonly canUndo: boolean;
   readonly canRedo: boolean;
-  /** @param change Name of a change that continues, for `changed`. */
+  /** @param change Name of a change that continues, for `extendedHistory`. */
   update(next: (state: ExplorerState) => ExplorerState, change?: string): void;
   undo(): void;
   redo(): void;

@@ -299,11 +299,11 @@ const kernels = instantiated();
 const numbersAt = (offset: number, length: number) =>
   new Float32Array(kernels.memory.buffer, offset, length);
 
-/** Values and importances of all groups, by `placeOf`. Inputs of the searches, which leave them as they are. */
+/** Values and importances of all groups, by `groupPlace`. Inputs of the searches, which leave them as they are. */
 export const groupValues = numbersAt(VALUES, MOST.values);
 export const groupWeights = numbersAt(WEIGHTS, MOST.values);
 
-/** Results of a search: the codes by `placeOf`, and a scale of each group; for affine codes also the −m of each. */
+/** Results of a search: the codes by `groupPlace`, and a scale of each group; for affine codes also the −m of each. */
 export const groupCodes = numbersAt(CODES, MOST.values);
 export const groupScales = numbersAt(SCALES, MOST.groups);
 export const groupMinima = numbersAt(MINIMA, MOST.groups);
