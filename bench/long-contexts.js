@@ -34,7 +34,7 @@ async function opened() {
   const { loadFamily } = await source('model/architecture/families.ts');
   const { presetDocument } = await source('model/architecture/presets.ts');
   const { randomWeights } = await source('engine/weights/weights.ts');
-  const { load } = await source('engine/onnx/onnx-engine.ts');
+  const { loadProgram } = await source('engine/onnx/onnx-engine.ts');
   const { ON_CPU } = await source('engine/onnx/context.ts');
   const family = await loadFamily('minimind');
   const document = presetDocument('minimind', 'minimind2-small');
@@ -46,7 +46,7 @@ async function opened() {
     logSeverityLevel: 4,
   };
   const program = (target) =>
-    load({
+    loadProgram({
       library,
       settings,
       layer: model,

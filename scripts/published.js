@@ -10,7 +10,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { parse } from 'yaml';
 import { parseDocument } from '../src/config/document.js';
 import { asOurDocument } from '../src/input/model-input/hugging-face/hugging-face-document.js';
-import { hubOf, modelOf } from '../src/input/published/published-file.js';
+import { hubOf, publishedSettings } from '../src/input/published/published-file.js';
 import { loadFamily } from '../src/model/architecture/families.js';
 import { presetDocument } from '../src/model/architecture/presets.js';
 
@@ -136,7 +136,7 @@ export async function rebuilt(file, folder) {
       if (row?.preset !== undefined) continue;
       const kept = async () => {
         const { schema } = await loadFamily(series.family);
-        const settings = modelOf(file, series, size);
+        const settings = publishedSettings(file, series, size);
         const { model: read } = schema.parse({ model: { family: series.family, ...settings } });
         return { settings, read, quantization: row?.quantization ?? series.quantization };
       };

@@ -83,16 +83,16 @@ const valueAt = (value: unknown, [key, ...rest]: readonly string[]): unknown =>
 /** A document with one value of its model changed. */
 function applied(document: FamilyDocument, { path, value }: ProxySetting): FamilyDocument {
   const [, ...keys] = path.split('.');
-  return { ...document, model: changed(document.model, keys, value) };
+  return { ...document, model: changedSection(document.model, keys, value) };
 }
 
-function changed(
+function changedSection(
   section: unknown,
   [key = '', ...rest]: readonly string[],
   value: unknown,
 ): Readonly<Record<string, unknown>> {
   const old = isRecord(section) ? section : {};
-  return { ...old, [key]: rest.length === 0 ? value : changed(old[key], rest, value) };
+  return { ...old, [key]: rest.length === 0 ? value : changedSection(old[key], rest, value) };
 }
 
 interface TestContextParts {

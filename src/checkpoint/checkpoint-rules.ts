@@ -25,7 +25,7 @@ export const tensorPlace = (name: string) => `tensor ${quoted(name)}`;
 const MAX_LISTED = 10;
 
 /** Names from a file or folder in a message: the first ones and the number of the others. */
-export function listed(names: readonly string[]): string {
+export function quotedNames(names: readonly string[]): string {
   const shown = names.slice(0, MAX_LISTED).map(quoted).join(', ');
   const more = names.length - MAX_LISTED;
   return more > 0 ? `${shown} and ${more} more` : shown;

@@ -81,7 +81,7 @@ export async function distanceBetween(
     const parts = [a, b].some(isComplex) ? 2 : 1;
     for (let first = 0; first < elements; first += BLOCK) {
       const count = Math.min(BLOCK, elements - first);
-      const [mine, theirs] = [flatA, flatB].map((each) => blockOf(each, first, count, parts));
+      const [mine, theirs] = [flatA, flatB].map((each) => numberBlock(each, first, count, parts));
       if (mine && theirs) addBlock(sums, mine, theirs, parts);
       onBytes(count * rowBytes(flatA));
       await yieldToEventLoop();
@@ -99,7 +99,7 @@ interface Block {
 }
 
 /** @param parts Numbers of an element: the real and the imaginary part where one of two tensors is complex. */
-function blockOf(tensor: StoredTensor, first: number, count: number, parts: 1 | 2): Block {
+function numberBlock(tensor: StoredTensor, first: number, count: number, parts: 1 | 2): Block {
   const { dtype } = tensor;
   const bytes = new Uint8Array(count * rowBytes(tensor));
   readRows(tensor, first, count, bytes);

@@ -7,7 +7,7 @@ import { setting } from '../base/text/setting.js';
 import { sumOf } from '../base/values.js';
 import { fileNamesAt } from './byte-file.js';
 import type { Checkpoint, CheckpointOptions, Listing, OpenedFiles } from './checkpoint.js';
-import { listed, mostTensorBytes, refusal } from './checkpoint-rules.js';
+import { mostTensorBytes, quotedNames, refusal } from './checkpoint-rules.js';
 import { zeroFilesIn } from './distributed/part-files.js';
 import { openDcp } from './distributed/read-dcp.js';
 import { openZero } from './distributed/read-zero.js';
@@ -57,7 +57,7 @@ function weightsIn(folder: string, all: readonly string[]): string {
   if (others.length > 0 && !isCompleteSplit(candidates)) {
     throw refusal(folder, {
       rule: 'folder-is-one',
-      message: `holds ${candidates.length} possible checkpoints: ${listed(candidates)}`,
+      message: `holds ${candidates.length} possible checkpoints: ${quotedNames(candidates)}`,
       suggestion: candidates.every((name) => SHARD.test(name))
         ? 'add the index of these shards (*.index.json), or name one of them'
         : 'name one of them',
@@ -68,7 +68,7 @@ function weightsIn(folder: string, all: readonly string[]): string {
 
 function suggestionFor(folder: string, names: readonly string[]): string {
   const steps = distributedFoldersIn(folder);
-  if (steps.length > 0) return `name a folder of a training step in it: ${listed(steps)}`;
+  if (steps.length > 0) return `name a folder of a training step in it: ${quotedNames(steps)}`;
   return names.includes('config.json')
     ? 'download the weights too: config.json only describes the model'
     : 'name the folder or the file that holds the weights';
@@ -199,7 +199,7 @@ function openDistributed(
   if (parts.length === 0) return undefined;
   throw refusal(named, {
     rule: 'dcp-metadata',
-    message: `holds parts of a distributed checkpoint, but no file ${DCP_METADATA}: ${listed(parts)}`,
+    message: `holds parts of a distributed checkpoint, but no file ${DCP_METADATA}: ${quotedNames(parts)}`,
     suggestion: `copy ${DCP_METADATA} too, which the shell does not show; without one, saving was interrupted`,
   });
 }

@@ -184,7 +184,7 @@ class UnpackedFile extends ByteFile {
     for (let from = first; from < last; from += PIECE) {
       const count = Math.min(PIECE, last - from);
       const bytes = new Uint8Array(count * width);
-      encode(this.#weight.dtype, valuesOf(this.#weight, from, count), bytes);
+      encode(this.#weight.dtype, dequantizedValues(this.#weight, from, count), bytes);
       const offset = from * width - position;
       const start = Math.max(0, -offset);
       const end = Math.min(bytes.length, target.length - offset);
@@ -202,7 +202,7 @@ class UnpackedFile extends ByteFile {
 }
 
 /** Values from value `first` on, in float64. */
-function valuesOf(weight: PackedWeight, first: number, count: number): Float64Array {
+function dequantizedValues(weight: PackedWeight, first: number, count: number): Float64Array {
   const { bits, columns, group, packed, scale, zeroPoint } = weight;
   const values = new Float64Array(count);
   if (count === 0) return values;

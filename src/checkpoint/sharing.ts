@@ -3,7 +3,7 @@ import { isSameShape, STORED_DTYPES } from '../base/tensor/dtype.js';
 import { groupBy } from '../base/values.js';
 import type { StoredBytes, StoredTensor } from './stored-tensor.js';
 import { isContiguous, isSameView } from './stored-tensor.js';
-import { piecesOf, readRows, rowCount, yieldToEventLoop } from './view.js';
+import { readRows, rowCount, tensorPieces, yieldToEventLoop } from './view.js';
 
 export interface NamedView {
   readonly tensor: StoredTensor;
@@ -200,7 +200,8 @@ async function equalTo(
   onBytes: (bytes: number) => void,
 ): Promise<StoredTensor[]> {
   const isFlat = [first, ...all].every(isContiguous);
-  const partsOf = (tensor: StoredTensor) => piecesOf(isFlat ? flat(tensor) : tensor, BLOCK_BYTES);
+  const partsOf = (tensor: StoredTensor) =>
+    tensorPieces(isFlat ? flat(tensor) : tensor, BLOCK_BYTES);
   let rivals = all.map((tensor) => ({ tensor, parts: partsOf(tensor) }));
   const [firstBlock, read] = [new Uint8Array(BLOCK_BYTES), new Uint8Array(BLOCK_BYTES)];
   let left = first.bytes;

@@ -39,7 +39,7 @@ export interface TensorGroup {
 export function groupTensors(tensors: ReadonlyMap<string, StoredTensor>): TensorGroup[] {
   const groups: TensorGroup[] = [];
   for (const parts of groupBy(topLevelParts(tensors), ({ name }) => name).values()) {
-    if (parts.length === 1) groups.push(groupOf(parts));
+    if (parts.length === 1) groups.push(tensorGroup(parts));
     else for (const group of groupsOfName(parts)) groups.push(group);
   }
   return groups;
@@ -50,7 +50,7 @@ function groupsOfName(parts: readonly ModelPart[]): TensorGroup[] {
   const alike = groupBy(parts, ({ layer, members }) =>
     layer === undefined ? '' : memberForm(members),
   );
-  return Array.from(alike.values(), groupOf).sort((a, b) => firstLayer(a) - firstLayer(b));
+  return Array.from(alike.values(), tensorGroup).sort((a, b) => firstLayer(a) - firstLayer(b));
 }
 
 /** A part without a number comes before its layers. */
@@ -102,7 +102,7 @@ const memberForm = (members: ModelPart['members']): string =>
     .sort()
     .join('');
 
-function groupOf(parts: readonly ModelPart[]): TensorGroup {
+function tensorGroup(parts: readonly ModelPart[]): TensorGroup {
   const { name = '', members = [] } = parts[0] ?? {};
   const layers = parts.flatMap(({ layer }) => layer ?? []).sort((a, b) => a - b);
   let [elements, bytes] = [0, 0];

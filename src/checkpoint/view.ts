@@ -97,7 +97,7 @@ export async function* readInChunks(
     return;
   }
   // Larger pieces need fewer reads when the values are scattered over their storage.
-  for (const piece of piecesOf(tensor, (SCATTERED_BYTES / BLOCK_BYTES) * chunkBytes)) {
+  for (const piece of tensorPieces(tensor, (SCATTERED_BYTES / BLOCK_BYTES) * chunkBytes)) {
     yield readTensor(piece);
     await yieldToEventLoop();
   }
@@ -107,7 +107,10 @@ export async function* readInChunks(
  * Splits a tensor in order into pieces of at most `most` bytes. The cuts depend only on shape and dtype, so
  * pieces of equal tensors correspond. The recursion depth is at most the number of axes.
  */
-export function* piecesOf(tensor: StoredTensor, most: number): Generator<StoredTensor, undefined> {
+export function* tensorPieces(
+  tensor: StoredTensor,
+  most: number,
+): Generator<StoredTensor, undefined> {
   if (tensor.bytes <= most) {
     yield tensor;
     return;
@@ -115,7 +118,7 @@ export function* piecesOf(tensor: StoredTensor, most: number): Generator<StoredT
   const rows = rowCount(tensor);
   const fitting = Math.floor(most / rowBytes(tensor));
   if (fitting === 0) {
-    for (let row = 0; row < rows; row++) yield* piecesOf(rowAt(tensor, row), most);
+    for (let row = 0; row < rows; row++) yield* tensorPieces(rowAt(tensor, row), most);
     return;
   }
   // Multiples of four where possible: four values of any dtype are whole bytes.

@@ -26,7 +26,7 @@ interface WeightFlags {
 type Arguments = Readonly<Record<string, unknown>>;
 
 /** The model of a line, if it can be read. */
-function modelOf(args: Arguments): string | undefined {
+function readableModel(args: Arguments): string | undefined {
   const model = MODELS.map((name) => args[name]).find((each) => typeof each === 'string');
   return model === undefined || model === '-' || model.startsWith('hf:') ? undefined : model;
 }
@@ -41,7 +41,7 @@ export async function checkSettings(
   args: Arguments,
 ): Promise<void> {
   if (set === undefined || set.length === 0) return;
-  const own = modelOf(args);
+  const own = readableModel(args);
   const listed = Object.keys(args).some((name) => name === '0') ? Object.values(args) : [own];
   for (const model of listed) {
     if (typeof model !== 'string' || model === '-' || model.startsWith('hf:')) continue;
@@ -54,7 +54,7 @@ export async function modelOfLine(
   args: Arguments,
   { set, ...flags }: CheckpointFlags & { readonly set?: readonly string[] | undefined },
 ): Promise<LoadedModel | undefined> {
-  const model = modelOf(args);
+  const model = readableModel(args);
   if (model === undefined) return undefined;
   try {
     return asWhole(await (await openModelSource(model, flags)).model(set));
@@ -69,7 +69,7 @@ export function checkWeights(
   { random, checkpoint, logits, probabilities }: WeightFlags,
   args: Arguments,
 ): void {
-  const model = modelOf(args);
+  const model = readableModel(args);
   const isGiven = [checkpoint, logits, probabilities].some((each) => each !== undefined);
   if (model === undefined || random || isGiven) return;
   const place = locateModel(model);

@@ -6,7 +6,7 @@ import type { RenderOptions } from '../report/kit/report.js';
 
 /** Writes to stdout and waits until it is accepted. Errors reach the stream's own handler (`main.ts`). */
 export async function writeStdout(text: string | Iterable<string>): Promise<void> {
-  for (const piece of piecesOf(text)) {
+  for (const piece of outputPieces(text)) {
     await new Promise<void>((resolve) => {
       process.stdout.write(piece, (error) => {
         if (!error) resolve();
@@ -15,7 +15,8 @@ export async function writeStdout(text: string | Iterable<string>): Promise<void
   }
 }
 
-const piecesOf = (text: string | Iterable<string>) => (typeof text === 'string' ? [text] : text);
+const outputPieces = (text: string | Iterable<string>) =>
+  typeof text === 'string' ? [text] : text;
 
 let isStopSaid = false;
 
@@ -59,7 +60,7 @@ export async function writeText(
 ): Promise<void> {
   const { writeWhole } = await import('../base/files/write-whole.js');
   const fill = async (sink: ByteSink) => {
-    for (const piece of piecesOf(text)) await sink.write(Buffer.from(piece));
+    for (const piece of outputPieces(text)) await sink.write(Buffer.from(piece));
   };
   await writeWhole(file, force, fill, { isShort: true });
 }

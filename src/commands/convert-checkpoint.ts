@@ -75,7 +75,7 @@ export default class ConvertCheckpoint extends BaseCommand {
       this.note(flags, `using ${places.in === '.' ? 'the checkpoint in this folder' : places.in}`);
     }
     outputTarget(places.out, flags.container);
-    const checkpoint = await opened(places.in, flags);
+    const checkpoint = await openedInput(places.in, flags);
     try {
       await this.warnAbout(flags, checkpointWarnings(checkpoint));
       const request: ConversionRequest = {
@@ -117,7 +117,7 @@ export default class ConvertCheckpoint extends BaseCommand {
     if (line.hasExample || args.in === undefined || args.out === undefined) return;
     if (!fs.existsSync(args.in)) return;
     const { prepare } = await import('../convert/conversion/conversion.js');
-    const checkpoint = await opened(args.in, flags);
+    const checkpoint = await openedInput(args.in, flags);
     try {
       const { resources } = await prepare({
         ...conversionSettings(flags),
@@ -175,7 +175,7 @@ export default class ConvertCheckpoint extends BaseCommand {
 }
 
 /** The checkpoint of a conversion, with the adapter that it merges. */
-const opened = (place: string, flags: ConvertFlags) =>
+const openedInput = (place: string, flags: ConvertFlags) =>
   openedForConversion(place, {
     ...flags,
     stateDict: flags['state-dict'],

@@ -107,7 +107,7 @@ export default class Data extends BaseCommand {
       (word) => !QUIET.has(word),
     );
     await this.answer(flags, result, (each) => dataReport(each, words));
-    this.exceeded(exceededData(limitsOf(flags), reading, judgement));
+    this.exceeded(exceededData(limitsInFlags(flags), reading, judgement));
     return result;
   }
 }
@@ -120,7 +120,7 @@ const ABOUT_TOKENS = [
   ['max-cut', 'maxCut'],
 ] as const;
 
-const limitsOf = (flags: FlagsOf<typeof Data>): DataLimits => ({
+const limitsInFlags = (flags: FlagsOf<typeof Data>): DataLimits => ({
   check: flags.check,
   maxInvalid: flags['max-invalid'],
   maxDuplicates: flags['max-duplicates'],

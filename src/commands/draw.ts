@@ -61,7 +61,7 @@ export default class Draw extends BaseCommand {
 
   async run() {
     const { args, flags } = await this.parse(Draw);
-    const part = flags.block === undefined ? undefined : partOf(flags.block);
+    const part = flags.block === undefined ? undefined : drawnBlock(flags.block);
     const { file, family, model, setting, diagram } = await this.#drawn(args.file, flags);
     const other =
       flags.against === undefined
@@ -129,7 +129,7 @@ function typeInConfig({ document, quantization }: ModelFile) {
   return type === undefined ? undefined : () => type;
 }
 
-const partOf = (block: string) => (/^\d+$/.test(block) ? Number(block) : block);
+const drawnBlock = (block: string) => (/^\d+$/.test(block) ? Number(block) : block);
 
 /** @throws UserError for a part that the model does not have, or has several times. */
 function foundPart(diagram: Diagram, part: number | string, blocks: number) {

@@ -307,7 +307,7 @@ export function sweepOf(sets: readonly string[], inStep = false): OverrideSweep 
       `write all its values in one ${setting('set')}, with commas between them`,
     );
   }
-  if (inStep) return { keys, ...stepsOf(all) };
+  if (inStep) return { keys, ...sweepPoints(all) };
   return {
     keys,
     size: all.reduce((size, { values }) => size * values.length, 1),
@@ -316,7 +316,7 @@ export function sweepOf(sets: readonly string[], inStep = false): OverrideSweep 
 }
 
 /** The n-th values of all lists together; a single value combines with each. */
-function stepsOf(all: readonly Swept[]): Omit<OverrideSweep, 'keys'> {
+function sweepPoints(all: readonly Swept[]): Omit<OverrideSweep, 'keys'> {
   const lists = all.filter(({ values }) => values.length > 1);
   const size = lists[0]?.values.length ?? 1;
   const other = lists.find(({ values }) => values.length !== size);

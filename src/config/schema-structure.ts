@@ -9,7 +9,7 @@ type UnionDefinition = Extract<Definition, { type: 'union' }> & { readonly discr
 
 /** Definition of a schema without wrappers such as optional. */
 function definitionOf(schema: Schema): Definition {
-  const definition = bare(schema);
+  const definition = schemaDefinition(schema);
   const inner = innerSchema(definition);
   return inner === undefined ? definition : definitionOf(inner);
 }
@@ -122,7 +122,7 @@ function fitness(schema: Schema, value: unknown, discriminator?: string): number
 export const isList = (definition: Definition | undefined): boolean =>
   definition?.type === 'array' || definition?.type === 'tuple';
 
-function bare(schema: Schema): Definition {
+function schemaDefinition(schema: Schema): Definition {
   return (schema as z.core.$ZodTypes)._zod.def;
 }
 
@@ -141,7 +141,7 @@ function innerSchema(definition: Definition): Schema | undefined {
       return definition.getter();
     case 'pipe':
       // Users write the input, unless that is a function, as in z.preprocess.
-      return bare(definition.in).type === 'transform' ? definition.out : definition.in;
+      return schemaDefinition(definition.in).type === 'transform' ? definition.out : definition.in;
     default:
       return undefined;
   }
@@ -166,7 +166,7 @@ export function allowedBy(schema: Schema): Allowed {
   const kinds: Definition[] = [];
   let isNullable = false;
   const visit = (option: Schema, depth: number): void => {
-    const definition = bare(option);
+    const definition = schemaDefinition(option);
     const inner = innerSchema(definition);
     if (definition.type === 'nullable' || definition.type === 'null') isNullable = true;
     if (inner !== undefined) visit(inner, depth);

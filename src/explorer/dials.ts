@@ -12,19 +12,22 @@ export interface Dial {
 }
 
 /** Whole numbers from a value on: each list of rows is a step and the value up to which it is used. */
-function steps(from: number, ...rows: readonly (readonly [step: number, to: number])[]): number[] {
+function dialValues(
+  from: number,
+  ...rows: readonly (readonly [step: number, to: number])[]
+): number[] {
   const values: number[] = [];
   let at = from;
   for (const [step, to] of rows) for (; at <= to; at += step) values.push(at);
   return values;
 }
 
-const LAYERS = steps(1, [1, 127], [8, 256]);
-const WIDTHS = steps(64, [64, 1023], [128, 4095], [256, 8191], [512, 32768]);
-const HIDDEN_WIDTHS = steps(64, [64, 2047], [256, 16383], [1024, 65536]);
-const COUNTS = steps(1, [1, 31], [4, 63], [8, 256]);
+const LAYERS = dialValues(1, [1, 127], [8, 256]);
+const WIDTHS = dialValues(64, [64, 1023], [128, 4095], [256, 8191], [512, 32768]);
+const HIDDEN_WIDTHS = dialValues(64, [64, 2047], [256, 16383], [1024, 65536]);
+const COUNTS = dialValues(1, [1, 31], [4, 63], [8, 256]);
 const EXPERTS = [1, 2, 4, 8, 16, 24, 32, 48, 60, 64, 72, 96, 128, 160, 192, 256, 320, 384, 512];
-const CHOSEN = steps(1, [1, 16]);
+const CHOSEN = dialValues(1, [1, 16]);
 const RANKS = [1, 4, 8, 16, 32, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048, 4096];
 const VOCABULARIES = [
   ...[256, 1024, 2048, 4096, 6400, 8192, 16384, 24576, 32000, 32768, 40960, 50304, 50432, 65536],

@@ -21,7 +21,7 @@ export const historyOf = <State>(present: State): History<State> => ({
  * The history with a new state.
  * @param change Name of a change that continues, as the drag of a slider; undefined for a step of its own.
  */
-export function changed<State>(
+export function extendedHistory<State>(
   history: History<State>,
   next: State,
   change?: string,

@@ -33,7 +33,7 @@ export function requireModel(model: unknown, call: string): asserts model is Mod
   if (isRecord(model) && isRecord(model.model) && isRecord(model.family)) return;
   const name = typeof model === 'string' ? `'${model}'` : "'minimind2-small'";
   throw usageError(
-    `${call}: expected a model of loadModel or describeModel, found ${foundText(model)}`,
+    `${call}: expected a model of loadModel or describeModel, found ${argumentText(model)}`,
     model instanceof Promise ? 'await the model' : `write ${call}(await loadModel(${name}))`,
   );
 }
@@ -42,7 +42,7 @@ export function requireModel(model: unknown, call: string): asserts model is Mod
 export function requireReference(reference: unknown, call: string): asserts reference is string {
   if (typeof reference === 'string') return;
   throw usageError(
-    `${call}: expected the path or name of a model, found ${foundText(reference)}`,
+    `${call}: expected the path or name of a model, found ${argumentText(reference)}`,
     `write ${call}('model.safetensors')`,
   );
 }
@@ -56,7 +56,7 @@ export function checkOptions<Options extends object>(
   const known = new Map<string, OptionKind>(Object.entries(kinds));
   if (!isRecord(options)) {
     throw usageError(
-      `${call}: expected an object of options, found ${foundText(options)}`,
+      `${call}: expected an object of options, found ${argumentText(options)}`,
       `write them as in { ${[...known.keys()].slice(0, 2).join(', ')} }`,
     );
   }
@@ -76,7 +76,7 @@ export function checkOptions<Options extends object>(
     if (expected === undefined) continue;
     const near = isList(kind) ? nearest(asText(value), kind.map(String)) : undefined;
     throw usageError(
-      `${call}: ${name}: expected ${expected}, found ${foundText(value)}`,
+      `${call}: ${name}: expected ${expected}, found ${argumentText(value)}`,
       near === undefined ? `write ${call} with another value` : `did you mean ${quote(near)}?`,
     );
   }
@@ -113,7 +113,7 @@ const NOUNS = {
   other: 'another value',
 } as const;
 
-function foundText(value: unknown): string {
+function argumentText(value: unknown): string {
   if (typeof value === 'string') return `the text ${quote(value)}`;
   if (Array.isArray(value)) return 'a list';
   if (value instanceof Promise) return 'a promise';

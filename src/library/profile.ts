@@ -9,7 +9,7 @@ import { lastTokensFlopsOf } from '../model/budget/flops.js';
 import { generationOf, uncountedTower } from '../model/budget/generation.js';
 import { DEFAULT_OPTIMIZER } from '../model/budget/optimizers.js';
 import {
-  blocksOf,
+  blockBudgets,
   checkLimits,
   profileModel,
   resolveSetting,
@@ -113,7 +113,7 @@ export function profileOf(model: Model, options: ProfileOptions): ProfileResult 
     ...(quantization && { stored: storedWeights(description, quantization) }),
     ...(checkpoint && { checkpoint }),
     ...(adapter && { adapter }),
-    ...(options.layers && { layers: blocksOf(description, setting) }),
+    ...(options.layers && { layers: blockBudgets(description, setting) }),
     ...(options.tensors && { tensors: tensorInventory(description) }),
     ...(published && { published }),
     checks: checkLimits(

@@ -117,7 +117,7 @@ async function verifyWeights(
   surroundings: Surroundings,
 ): Promise<VerifyAnswer> {
   refusePreset(places.checkpoint);
-  const checkpoint = await opened(places, options);
+  const checkpoint = await verifiedCheckpoint(places, options);
   try {
     const found = await findConfig(checkpoint, places.config);
     if (!found) {
@@ -149,7 +149,7 @@ async function verifyWeights(
 }
 
 /** Opens the checkpoint. @throws UserError with the faults of the config too, if both are wrong. */
-async function opened(
+async function verifiedCheckpoint(
   { checkpoint, config }: VerifiedPlaces,
   { stateDict, ...options }: ReadingOptions,
 ): Promise<Checkpoint> {

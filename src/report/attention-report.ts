@@ -57,7 +57,7 @@ export function attentionReport(result: AttentionAnswer, explain: boolean): Repo
       ? longTextVerdict(result.file, longTexts)
       : longest && attentionVerdict(result, longest),
     blocks: [
-      noteOf(settingText(result)),
+      noteOf(attentionSettingText(result)),
       ...(longTexts ? [longTextTable(longTexts)] : methodBlocks(contexts, result.speeds ?? [])),
       ...(published ? publishedBlocks(published, contexts.length) : []),
       ...(longTexts ? [] : [noteOf(normText(result.norms))]),
@@ -98,7 +98,7 @@ function attentionVerdict({ file }: AttentionAnswer, longest: Context): Verdict 
   };
 }
 
-function settingText({
+function attentionSettingText({
   setting: asked,
   layers,
   heads,
@@ -237,7 +237,7 @@ const speedFacts = (speeds: readonly AttentionSpeed[]): Fact[] =>
 
 const MOST_MATCHES = 2;
 
-const foundText = ({ figure, name, context }: FoundRatio) =>
+const ratioSubject = ({ figure, name, context }: FoundRatio) =>
   `${FIGURES[figure].title} of ${name} at ${formatInteger(context)} tokens`;
 
 /** A text for each row and figure, with its contexts. */
@@ -262,7 +262,7 @@ const publishedBlocks = (published: readonly RatioMatch[], contexts: number): Bl
           matches.length > 0
             ? texts.slice(0, MOST_MATCHES).join('; ') +
               (others > 0 ? `; ${others} more: ${setting('json')}` : '')
-            : `no such ratio${nearest ? `; nearest ${significant(nearest.ratio)} ×: ${foundText(nearest)}` : ''}`,
+            : `no such ratio${nearest ? `; nearest ${significant(nearest.ratio)} ×: ${ratioSubject(nearest)}` : ''}`,
         tone: matches.length > 0 ? 'good' : 'bad',
       };
     }),

@@ -58,7 +58,7 @@ export function diffReport(result: Result): Report {
   const rows = differenceRows(result);
   const verdict = diffVerdict(result);
   const facts = diffFacts(result);
-  const room = LINES - linesOf(verdict, facts);
+  const room = LINES - screenLines(verdict, facts);
   const ofValues = result.values ? Math.max(1, Math.ceil((room - LINES_OF_VALUES) / 2)) : 0;
   const most = result.values ? room - LINES_OF_VALUES - ofValues : room;
   const shown = foremost(rows, Math.max(1, Math.min(MOST_ANSWER_ROWS, most)));
@@ -95,7 +95,7 @@ function valueMaps(values: Result['values']): HeatMapPicture[] {
 }
 
 /** Lines of the facts and of the verdict after its first line, on a narrow screen. */
-function linesOf({ text }: Verdict, facts: readonly Fact[]): number {
+function screenLines({ text }: Verdict, facts: readonly Fact[]): number {
   const widest = Math.max(...facts.map(({ name }) => name.length)) + 4;
   const lines = (length: number, width: number) => Math.max(1, Math.ceil(length / width));
   return (
@@ -302,14 +302,14 @@ function layerRows(
     ...row,
     rank: isReshaped ? RANKS.inner : RANKS.setting,
     change: `layer ${name}`,
-    before: settingText(before),
-    after: settingText(after),
+    before: settingValueText(before),
+    after: settingValueText(after),
     exact: { before: before ?? '', after: after ?? '' },
   }));
 }
 
 /** Numbers with few digits; structures as JSON. */
-function settingText(json: string | null): string {
+function settingValueText(json: string | null): string {
   if (json === null) return '–';
   // The comparison wrote the text, from a config that was read within bounds.
   const value: unknown = JSON.parse(json);

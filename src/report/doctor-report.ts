@@ -80,7 +80,7 @@ const enginesTable = (engines: readonly SurveyEntry[], flat = false): TableBlock
     })),
     leftColumn('backend', 'backend', ({ backend }) => strongCell(backend)),
     leftColumn('version', 'version', ({ version }) => version ?? NOTHING),
-    leftColumn('result', 'verdict', verdictCell),
+    leftColumn('result', 'verdict', usabilityCell),
     right('threads', 'threads', ({ info }) => valueCell(info?.threads ?? null)),
     right('error', 'difference', ({ selfCheck }) => differenceCell(selfCheck)),
     right('512³ product', 'product_flops', ({ productFlops }) => flopsCell(productFlops)),
@@ -109,7 +109,7 @@ const flopsCell = (flops: number | null): Cell =>
   flops === null ? NOTHING : { text: `${(flops / 1e9).toPrecision(3)} GFLOP/s`, value: flops };
 
 /** Cell of a verdict. A software adapter is usable but not recommended. */
-function verdictCell({ problem, version, info }: SurveyEntry): Cell {
+function usabilityCell({ problem, version, info }: SurveyEntry): Cell {
   if (problem !== null) return { text: version === null ? 'missing' : 'unusable', tone: 'dim' };
   return info?.isSoftware
     ? { text: 'software', value: 'usable', tone: 'warning' }

@@ -37,7 +37,7 @@ export function generateReport(
   const blocks =
     answers.length === 1 && only ? answerBlocks(only, isStreamed) : [answersTable(answers)];
   return {
-    verdict: { text: verdictText(result), tone: 'dim' },
+    verdict: { text: generationVerdict(result), tone: 'dim' },
     blocks: [{ kind: 'facts', facts: generationFacts(result) }, ...blocks],
     data: answers.length === 1 && only ? tokensTable(only) : answersTable(answers),
   };
@@ -89,7 +89,7 @@ function samplingText({ sampling }: Pick<GenerateResult, 'sampling'>): string {
   return settings.join(', ') + origin;
 }
 
-function verdictText(result: GenerateResult): string {
+function generationVerdict(result: GenerateResult): string {
   const { answers } = result;
   const [only] = answers;
   if (answers.length === 1 && only) return figuresText(only);

@@ -7,7 +7,7 @@ export function planPictures({ rows, spectrum, gpu }: Plan): LinePlotBlock[] {
   if (rows.length === 0) return [];
   const hasSpeed = rows.every(({ decode }) => decode !== null);
   const y = hasSpeed
-    ? { title: 'tokens per second, all sequences together', valueOf: speedOf }
+    ? { title: 'tokens per second, all sequences together', valueOf: decodingSpeed }
     : { title: 'width per layer', valueOf: ({ widthPerLayer }: PlanRow) => widthPerLayer.value };
   const curve = (label: string, tone: Tone, shown: readonly PlanRow[]): Curve => ({
     label,
@@ -33,4 +33,4 @@ export function planPictures({ rows, spectrum, gpu }: Plan): LinePlotBlock[] {
   ];
 }
 
-const speedOf = ({ decode }: PlanRow): number => decode?.expected.value ?? Number.NaN;
+const decodingSpeed = ({ decode }: PlanRow): number => decode?.expected.value ?? Number.NaN;

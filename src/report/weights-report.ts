@@ -48,7 +48,7 @@ export function weightsReport(result: WeightsResult): Report {
   const [only, ...others] = components;
   const isOne = others.length === 0;
   return {
-    verdict: { text: verdictText(result) },
+    verdict: { text: weightsVerdict(result) },
     blocks: [
       { kind: 'facts', facts: weightsFacts(result) },
       ...(isOne && only ? groupsBlocks(only) : componentsBlocks(result)),
@@ -80,7 +80,7 @@ export function weightsReport(result: WeightsResult): Report {
 }
 
 /** `109M parameters · 438 MB in f32 · BertModel, counted from the headers of its weights` */
-function verdictText({ parameters, bytes, dtypes, ...model }: WeightsResult): string {
+function weightsVerdict({ parameters, bytes, dtypes, ...model }: WeightsResult): string {
   const types = dtypes.map(({ dtype }) => dtypeWord(dtype.toLowerCase()));
   const kind = kindText(model);
   const { layout, components } = model;
@@ -212,8 +212,8 @@ export function weightsFitReport(result: WeightsFitResult): Report {
   const fields: Field<(typeof rows)[number]>[] = [
     leftColumn('GPU', 'gpu', ({ name }) => strongCell(name)),
     right('memory', 'memory_bytes', ({ memoryBytes }) => bytesCell(Math.round(memoryBytes))),
-    leftColumn('inference', 'inference', ({ inference }) => verdictCell(inference)),
-    leftColumn('training', 'training', ({ training }) => verdictCell(training)),
+    leftColumn('inference', 'inference', ({ inference }) => inferenceCell(inference)),
+    leftColumn('training', 'training', ({ training }) => inferenceCell(training)),
   ];
   return {
     verdict: { text: fitVerdictText(result) },
@@ -221,7 +221,7 @@ export function weightsFitReport(result: WeightsFitResult): Report {
       {
         kind: 'facts',
         facts: [
-          { name: 'inference', text: rangeText(memory) },
+          { name: 'inference', text: inferenceRange(memory) },
           { name: 'not known', text: `KV cache and speed: ${reason}` },
         ],
       },
@@ -234,7 +234,7 @@ export function weightsFitReport(result: WeightsFitResult): Report {
   };
 }
 
-const rangeText = ({ inference: { low, high } }: WeightsMemory): string =>
+const inferenceRange = ({ inference: { low, high } }: WeightsMemory): string =>
   `${formatBytes(low)} (weights) to ${formatBytes(high)} (wide: what inputs need is unknown)`;
 
 function fitVerdictText({ file, parameters, bytes, rows }: WeightsFitResult): string {
@@ -247,7 +247,7 @@ function fitVerdictText({ file, parameters, bytes, rows }: WeightsFitResult): st
     : `${model}: inference needs more than any listed GPU`;
 }
 
-const verdictCell = (verdict: WeightsFitResult['rows'][number]['inference']): Cell => {
+const inferenceCell = (verdict: WeightsFitResult['rows'][number]['inference']): Cell => {
   if (verdict === 'fits') return { text: verdict, tone: 'good' };
   return verdict === 'may fit'
     ? { text: verdict, tone: 'warning' }

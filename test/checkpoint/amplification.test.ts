@@ -8,7 +8,7 @@ import type { Checkpoint } from '../../src/checkpoint/checkpoint.js';
 import { mostTensorBytes, ruleOf } from '../../src/checkpoint/checkpoint-rules.js';
 import { openCheckpoint } from '../../src/checkpoint/open.js';
 import { viewsOf } from '../../src/checkpoint/sharing.js';
-import { piecesOf, readTensor } from '../../src/checkpoint/view.js';
+import { readTensor, tensorPieces } from '../../src/checkpoint/view.js';
 import { convert } from '../convert/conversion/convert.js';
 import { Dice } from '../fuzz/dice.js';
 import { isWhole } from '../sampled.js';
@@ -346,7 +346,7 @@ function checkReading(checkpoint: Checkpoint): void {
   if (claimed > MOST_READ) return;
   const before = sumOf(files, ({ bytesRead }) => bytesRead);
   for (const tensor of distinct) {
-    for (const piece of piecesOf(tensor, 2 ** 20)) readTensor(piece);
+    for (const piece of tensorPieces(tensor, 2 ** 20)) readTensor(piece);
   }
   const read = sumOf(files, ({ bytesRead }) => bytesRead) - before;
   expect(read, 'bytes that are read').toBeLessThanOrEqual(most);

@@ -8,7 +8,7 @@ import {
   withSetting,
   withText,
 } from '../../src/explorer/explorer-state.js';
-import { changed, historyOf, redone, undone } from '../../src/explorer/history.js';
+import { extendedHistory, historyOf, redone, undone } from '../../src/explorer/history.js';
 import { linkedState, linkFragment } from '../../src/explorer/link.js';
 
 const state = {
@@ -64,7 +64,7 @@ describe('a history', () => {
       [4, undefined],
       [5, undefined],
     ] as const) {
-      history = changed(history, value, name);
+      history = extendedHistory(history, value, name);
     }
     const back = [history.present];
     while (history.past.length > 0) {
@@ -75,7 +75,7 @@ describe('a history', () => {
     expect(undone(history)).toBe(history);
     history = redone(redone(history));
     expect(history.present).toBe(3);
-    expect(redone(changed(history, 9)).present).toBe(9);
+    expect(redone(extendedHistory(history, 9)).present).toBe(9);
   });
 });
 

@@ -175,6 +175,15 @@ export function isSameFile(a: string, b: string): boolean {
   return one !== undefined && one.ino === other?.ino && one.dev === other.dev;
 }
 
+/** Names in a folder; none where it cannot be read, as writing there fails with its own message. */
+export function namesIn(folder: string): string[] {
+  try {
+    return fs.readdirSync(folder);
+  } catch {
+    return [];
+  }
+}
+
 export function removeQuietly(file: string): void {
   try {
     fs.rmSync(file, { recursive: true, force: true });

@@ -7,7 +7,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { UserError } from '../errors.js';
 import { removeAtEnd } from './early-end.js';
-import { codeOf, removeQuietly } from './file-system.js';
+import { codeOf, namesIn, removeQuietly } from './file-system.js';
 
 /**
  * Scope in which process ids are unique: a machine since boot, and on Linux a PID namespace. Containers often share
@@ -57,15 +57,6 @@ export function removeStaleFiles(folder: string): void {
     if (status === undefined || !isOwn(status)) continue;
     if (isTemporaryFile(name) ? !status.isFile() : !status.isDirectory()) continue;
     if (space === PROCESS_SPACE || Date.now() - status.mtimeMs > MAX_AGE) removeQuietly(file);
-  }
-}
-
-function namesIn(folder: string): string[] {
-  try {
-    return fs.readdirSync(folder);
-  } catch {
-    // Writing there will fail with its own message.
-    return [];
   }
 }
 

@@ -24,7 +24,7 @@ const MAX_QL_SWEEPS = 60;
  */
 function tridiagonalEigenvalues({ diagonal, offDiagonal }: Tridiagonal): Float64Array {
   const size = diagonal.length;
-  const scale = largest(diagonal, largest(offDiagonal, 0));
+  const scale = largestMagnitude(diagonal, largestMagnitude(offDiagonal, 0));
   if (scale === 0) return diagonal;
   // Scaled to at most 1, so squares neither overflow nor underflow significantly.
   const d = diagonal.map((value) => value / scale);
@@ -42,7 +42,7 @@ function tridiagonalEigenvalues({ diagonal, offDiagonal }: Tridiagonal): Float64
   return d.map((value) => value * scale);
 }
 
-const largest = (values: Float64Array, least: number): number =>
+const largestMagnitude = (values: Float64Array, least: number): number =>
   values.reduce((most, value) => Math.max(most, Math.abs(value)), least);
 
 /** First index from `first` on with a negligible value to the right. */

@@ -57,13 +57,13 @@ export function fillHashes(key: number, first: number, target: Uint32Array): voi
     const index = first + i;
     // The index has 53 bits; its high part changes the key.
     const high = Math.floor(index / 2 ** 32);
-    const own = high === 0 ? key : mixed(key ^ mixed(high));
-    target[i] = mixed(own + Math.imul(index >>> 0, STRIDE));
+    const own = high === 0 ? key : lowbias32(key ^ lowbias32(high));
+    target[i] = lowbias32(own + Math.imul(index >>> 0, STRIDE));
   }
 }
 
 /** 32-bit hash (C. Wellons' lowbias32, https://github.com/skeeto/hash-prospector). */
-function mixed(value: number): number {
+function lowbias32(value: number): number {
   let x = value | 0;
   x = Math.imul(x ^ (x >>> 16), 0x21f0aaad);
   x = Math.imul(x ^ (x >>> 15), 0x735a2d97);
@@ -76,5 +76,5 @@ export function streamKey(seed: number, name: string): number {
   for (const character of `${seed} ${name}`) {
     key = Math.imul(key ^ (character.codePointAt(0) ?? 0), 0x01000193);
   }
-  return mixed(key);
+  return lowbias32(key);
 }

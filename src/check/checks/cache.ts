@@ -97,7 +97,7 @@ async function decode(
       const steps = await inSteps(program, full.output, prefill, inputOf);
       const start = performance.now();
       await program.run({ ids, lastTokens: 1 });
-      return { ...steps, speed: speedOf(steps.seconds, (performance.now() - start) / 1000) };
+      return { ...steps, speed: decodingTimes(steps.seconds, (performance.now() - start) / 1000) };
     },
     { decoding: { totalTokens: tokens }, blocks: false },
   );
@@ -117,7 +117,7 @@ async function decode(
 }
 
 /** @param recomputingSeconds Time of one call with all tokens. */
-const speedOf = (seconds: readonly number[], recomputingSeconds: number) => ({
+const decodingTimes = (seconds: readonly number[], recomputingSeconds: number) => ({
   stepSeconds: seconds.toSorted((a, b) => a - b)[Math.floor(seconds.length / 2)] ?? 0,
   recomputingSeconds,
 });

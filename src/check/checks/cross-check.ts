@@ -34,7 +34,7 @@ export async function checkAcross(context: TestContext): Promise<CheckFinding> {
     throw error;
   }
   try {
-    return await compare(context, own, { engine: other, output: theirs });
+    return await engineFinding(context, own, { engine: other, output: theirs });
   } finally {
     await other.close();
   }
@@ -67,7 +67,7 @@ const noOpinion = (
 
 const engineTitle = ({ info }: Engine) => `${ENGINES[info.name]} (${info.provider})`;
 
-async function compare(
+async function engineFinding(
   context: TestContext,
   own: RunOutput,
   { engine, output }: { readonly engine: Engine; readonly output: RunOutput },
@@ -153,24 +153,24 @@ function judgeEngines(
 ): CheckFinding {
   const first = compared.find(({ difference, limit }) => !(difference <= limit));
   if (first) {
-    const finding = `${other} differs from ${first.name} on, by up to ${foundText(first)}`;
+    const finding = `${other} differs from ${first.name} on, by up to ${engineDifferenceText(first)}`;
     return { verdict: 'failed', finding, measure: measureOf(first) };
   }
   if (block) {
-    const finding = `${other} differs in ${block.block} with equal inputs by up to ${foundText(block)}`;
+    const finding = `${other} differs in ${block.block} with equal inputs by up to ${engineDifferenceText(block)}`;
     return { verdict: 'failed', finding, measure: measureOf(block) };
   }
   const worst = compared.reduce((a, b) => (b.difference > a.difference ? b : a));
   return {
     verdict: 'passed',
-    finding: `${other} agrees; largest difference ${foundText(worst)}, in ${worst.name}`,
+    finding: `${other} agrees; largest difference ${engineDifferenceText(worst)}, in ${worst.name}`,
     measure: measureOf(worst),
   };
 }
 
 type ComparedEngine = Omit<Compared, 'name'>;
 
-const foundText = ({ difference, rounding }: ComparedEngine) =>
+const engineDifferenceText = ({ difference, rounding }: ComparedEngine) =>
   rounding === undefined
     ? differenceText(difference)
     : `${differenceText(difference)} (rounding: ${differenceText(rounding)})`;

@@ -61,7 +61,7 @@ async function sharingOf(context: TestContext, srte: Srte): Promise<TableSharing
   const ids = someIds(context);
   const { blocks } = await context.forward(ids);
   const tables = new Set(tensorsOf(srte));
-  const weights = changed(context.weights, tables);
+  const weights = changedWeights(context.weights, tables);
   let input = await context.embedded(ids);
   const moved: string[] = [];
   for (const block of model.blocks) {
@@ -106,7 +106,7 @@ const insideOf = (context: TestContext, block: Layer, input: Values, weights: We
   );
 
 /** The same weights with changed values in some tensors; the change exceeds rounding. */
-function changed(weights: WeightSource, tensors: ReadonlySet<Param>): WeightSource {
+function changedWeights(weights: WeightSource, tensors: ReadonlySet<Param>): WeightSource {
   return {
     rangeOf: (tensor) => (tensors.has(tensor) ? undefined : weights.rangeOf(tensor)),
     read(tensor, first, target) {

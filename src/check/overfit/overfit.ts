@@ -228,7 +228,7 @@ export function overfitProxy(
 ): ScaledDownProxy {
   const [largest, ...smaller] = PROXIES;
   let proxy = scaledDownProxy(family, document, length, largest);
-  const kinds = kindsIn(proxy.model);
+  const kinds = layerKindCount(proxy.model);
   for (const bounds of smaller) {
     const { parameters } = countParameters(proxy.model);
     if (
@@ -237,14 +237,14 @@ export function overfitProxy(
     )
       break;
     const next = scaledDownProxy(family, document, length, bounds);
-    if (kindsIn(next.model) < kinds) break;
+    if (layerKindCount(next.model) < kinds) break;
     proxy = next;
   }
   return proxy;
 }
 
 /** Number of kinds of layers; attention with a window counts as a kind of its own. */
-const kindsIn = (model: LanguageModel): number =>
+const layerKindCount = (model: LanguageModel): number =>
   new Set(
     walk(model).flatMap(({ layer }) =>
       layer.kind === 'attention'

@@ -5,7 +5,7 @@ import { isInside } from '../../base/files/linked-files.js';
 import { mountedPath, pathExists } from '../../base/files/mounted.js';
 import { fileNamesAt } from '../byte-file.js';
 import type { Checkpoint } from '../checkpoint.js';
-import { listed, quoted, refusal, tensorPlace } from '../checkpoint-rules.js';
+import { quoted, quotedNames, refusal, tensorPlace } from '../checkpoint-rules.js';
 import { openFile } from '../open-file.js';
 import { bytesOfViews, viewsOf } from '../sharing.js';
 import type { StoredTensor } from '../stored-tensor.js';
@@ -144,7 +144,7 @@ function adapterSettings({ excluded, layers, replaced }: AdapterConfig): string 
     ...(excluded.length > 0 ? ['exclude_modules'] : []),
     ...(replaced.length > 0 ? ['modules_to_save'] : []),
   ];
-  return names.length === 1 ? `the ${names[0]}` : listed(names);
+  return names.length === 1 ? `the ${names[0]}` : quotedNames(names);
 }
 
 /** Differences between the settings and the tensors that change no value, but show that tensors are missing. */
@@ -167,14 +167,14 @@ function warningsOf(
   );
   if (without.length > 0) {
     warnings.push(
-      `${file}: target_modules names ${listed(without)}, for which there are no tensors`,
+      `${file}: target_modules names ${quotedNames(without)}, for which there are no tensors`,
     );
   }
   const parts = new Set(modules.flatMap(({ path: module }) => module.split('.')));
   const absent = layers.filter((layer) => !parts.has(String(layer)));
   if (absent.length > 0) {
     warnings.push(
-      `${file}: layers_to_transform names layers ${listed(absent.map(String))}, for which there are no tensors`,
+      `${file}: layers_to_transform names layers ${quotedNames(absent.map(String))}, for which there are no tensors`,
     );
   }
   return warnings;

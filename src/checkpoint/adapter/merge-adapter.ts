@@ -5,7 +5,7 @@ import { isSameShape, STORED_DTYPES, shapeText } from '../../base/tensor/dtype.j
 import { encode, isEncodable } from '../../base/tensor/encode.js';
 import { setting } from '../../base/text/setting.js';
 import type { Checkpoint } from '../checkpoint.js';
-import { listed, refusal, tensorPlace } from '../checkpoint-rules.js';
+import { quotedNames, refusal, tensorPlace } from '../checkpoint-rules.js';
 import { computedTensor, reshaped } from '../computed-file.js';
 import type { StoredTensor } from '../stored-tensor.js';
 import { readTensor } from '../view.js';
@@ -97,7 +97,7 @@ export function mergedCheckpoint(
           suggestion: `name the model in floats, or write it with ${setting('dequantize')} first`,
         });
       }
-      const merged = made.get(change) ?? changed(base.path, name, tensor, change);
+      const merged = made.get(change) ?? mergedTensor(base.path, name, tensor, change);
       made.set(change, merged);
       return [name, merged] as const;
     }),
@@ -129,7 +129,7 @@ function refuseUntying({ config, replaced }: LoraAdapter, namesOf: NamesOf): voi
     throw refusal(config.file, {
       rule: 'adapter-tied',
       place: 'modules_to_save',
-      message: `replaces one of ${listed(shared)}, which are one tensor in the model; PEFT unties them`,
+      message: `replaces one of ${quotedNames(shared)}, which are one tensor in the model; PEFT unties them`,
       suggestion: 'merge it with PEFT, and save the model untied: model.merge_and_unload()',
     });
   }
@@ -221,7 +221,7 @@ const hasTransposed = (
     return outputs !== inputs && weight?.shape[0] === inputs && weight?.shape[1] === outputs;
   });
 
-function changed(file: string, name: string, own: StoredTensor, change: Change): StoredTensor {
+function mergedTensor(file: string, name: string, own: StoredTensor, change: Change): StoredTensor {
   const { dtype, shape, elements, bytes } = own;
   if (!isEncodable(dtype)) throw new Error(`${name} is of type ${dtype}`);
   const width = STORED_DTYPES[dtype].bits / 8;

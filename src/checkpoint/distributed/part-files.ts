@@ -4,7 +4,7 @@ import path from 'node:path';
 import { allowedFolders, isAllowed } from '../../base/files/linked-files.js';
 import { announceFiles, mountedPath, pathExists, smallTextAt } from '../../base/files/mounted.js';
 import { ByteFile, fileNamesAt } from '../byte-file.js';
-import { listed, quoted, refusal } from '../checkpoint-rules.js';
+import { quoted, quotedNames, refusal } from '../checkpoint-rules.js';
 import { isZeroName, ZERO_LATEST } from '../formats.js';
 
 /** Open files of a folder by name. */
@@ -163,7 +163,7 @@ function byRank(folder: string, names: readonly string[], pattern: RegExp): stri
   if (missing.length === 0) return files;
   throw refusal(folder, {
     rule: 'zero-rank-missing',
-    message: `holds files of ${files.length - missing.length} processes; missing: ${listed(missing.map(String))}`,
+    message: `holds files of ${files.length - missing.length} processes; missing: ${quotedNames(missing.map(String))}`,
     suggestion: 'copy the files of all processes into the folder',
   });
 }

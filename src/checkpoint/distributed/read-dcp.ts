@@ -9,7 +9,7 @@ import { groupBy } from '../../base/values.js';
 import { ByteFile, bytesAt, fileNamesAt, folderNamesAt } from '../byte-file.js';
 import type { CheckpointOptions, OpenedFiles } from '../checkpoint.js';
 import type { Refuse } from '../checkpoint-rules.js';
-import { listed, quoted, refusal, refuseAt, tensorPlace } from '../checkpoint-rules.js';
+import { quoted, quotedNames, refusal, refuseAt, tensorPlace } from '../checkpoint-rules.js';
 import { DCP_METADATA } from '../formats.js';
 import type { StoredTensor } from '../stored-tensor.js';
 import { contiguousStrides } from '../stored-tensor.js';
@@ -45,7 +45,7 @@ export function openDcp(folder: string, { stateDict }: CheckpointOptions): Opene
     if (missing.length > 0) {
       throw refuse(
         'dcp-file-exists',
-        `names ${names.size} files, and these are not there: ${listed(missing)}`,
+        `names ${names.size} files, and these are not there: ${quotedNames(missing)}`,
         COPY_ALL,
       );
     }

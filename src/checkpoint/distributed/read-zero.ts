@@ -3,7 +3,7 @@ import type { StoredDtype } from '../../base/tensor/dtype.js';
 import { elementCount, shapeText, storedBytes } from '../../base/tensor/dtype.js';
 import type { ByteFile } from '../byte-file.js';
 import type { OpenedFiles } from '../checkpoint.js';
-import { listed, quoted, refusal, refuseAt, tensorPlace } from '../checkpoint-rules.js';
+import { quoted, quotedNames, refusal, refuseAt, tensorPlace } from '../checkpoint-rules.js';
 import { mapped } from '../computed-file.js';
 import type { StoredTensor } from '../stored-tensor.js';
 import { contiguousStrides, isContiguous } from '../stored-tensor.js';
@@ -68,7 +68,7 @@ export function openZero(found: ZeroFiles): OpenedFiles {
         aliases: new Map(),
         metadata: new Map(),
         stateDict: [],
-        content: contentOf(models[0]),
+        content: trainingEntries(models[0]),
         warnings: tensors.warnings,
       },
     };
@@ -79,7 +79,7 @@ export function openZero(found: ZeroFiles): OpenedFiles {
 }
 
 /** Entries of the model's states that describe the training: numbers of steps and of processes. */
-const contentOf = (model: ModelStates | undefined): ReadonlyMap<string, PickleValue> =>
+const trainingEntries = (model: ModelStates | undefined): ReadonlyMap<string, PickleValue> =>
   new Map(
     [...(model?.entries ?? [])].flatMap(([key, value]) =>
       typeof key === 'string' && isNatural(value) ? [[key, value] as const] : [],
@@ -164,7 +164,7 @@ function checkAgreement(
   if (wrong) {
     throw refusal(folder, {
       rule: 'zero-world',
-      message: `holds files of ${partitions.length} processes; expected ${wrong.world}, as ${quoted(wrong.file.path)} states: ${listed(optimizers)}`,
+      message: `holds files of ${partitions.length} processes; expected ${wrong.world}, as ${quoted(wrong.file.path)} states: ${quotedNames(optimizers)}`,
       suggestion: 'copy the files of all processes, and remove those of other runs',
     });
   }
@@ -223,7 +223,7 @@ class ZeroReader {
     const warnings =
       kept.length === 0
         ? []
-        : [`read from the model states, because no process trains them: ${listed(kept)}`];
+        : [`read from the model states, because no process trains them: ${quotedNames(kept)}`];
     return { all: this.#tensors, warnings };
   }
 

@@ -98,7 +98,7 @@ function means(scanner: GgufScanner, sums: Float32Array, counts: Float32Array): 
 function readOlder(file: ByteFile): ImportanceMatrix {
   const scanner = new GgufScanner(file);
   scanner.place = 'the number of entries';
-  const count = integer(scanner);
+  const count = nextInteger(scanner);
   checkEntries(scanner, count, count * MIN_ENTRY_BYTES);
   const found = new Map<string, Float32Array>();
   for (let index = 0; index < count; index++) {
@@ -106,9 +106,9 @@ function readOlder(file: ByteFile): ImportanceMatrix {
     const name = nameOf(scanner);
     scanner.place = `entry ${quoted(name)}`;
     if (found.has(name)) throw scanner.refusal('imatrix-name-twice', 'found the name twice');
-    const calls = integer(scanner);
+    const calls = nextInteger(scanner);
     if (calls < 0) throw wrongValue(scanner, `states ${formatInteger(calls)} calls`);
-    const length = integer(scanner);
+    const length = nextInteger(scanner);
     checkLength(scanner, length);
     const bytes = taken(scanner, 4 * length);
     const numbers = new Float64Array(length);
@@ -125,8 +125,8 @@ function readOlder(file: ByteFile): ImportanceMatrix {
 /** The end of a .dat file: nothing, the number of chunks, or that and the name of the data. */
 function readEnd(scanner: GgufScanner): void {
   scanner.place = 'the end of the file';
-  if (scanner.left > 0) integer(scanner);
-  if (scanner.left > 0) taken(scanner, Math.max(0, integer(scanner)));
+  if (scanner.left > 0) nextInteger(scanner);
+  if (scanner.left > 0) taken(scanner, Math.max(0, nextInteger(scanner)));
   if (scanner.left === 0) return;
   throw notWhole(
     scanner,
@@ -135,7 +135,7 @@ function readEnd(scanner: GgufScanner): void {
 }
 
 function nameOf(scanner: GgufScanner): string {
-  const length = integer(scanner);
+  const length = nextInteger(scanner);
   checkName(scanner, length);
   const bytes = taken(scanner, length);
   checkName(scanner, length, isUtf8(bytes));
@@ -155,7 +155,7 @@ function checkLength(scanner: GgufScanner, values: number): void {
   if (values < 1) throw scanner.refusal('imatrix-length', `states ${values} values`);
 }
 
-function integer(scanner: GgufScanner): number {
+function nextInteger(scanner: GgufScanner): number {
   return taken(scanner, 4).readInt32LE();
 }
 

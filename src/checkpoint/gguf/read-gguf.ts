@@ -127,7 +127,7 @@ function readKeyValues(scanner: GgufScanner, count: number): ReadonlyMap<string,
   return values;
 }
 
-function typeOf(scanner: GgufScanner) {
+function valueType(scanner: GgufScanner) {
   const id = scanner.u32();
   const type = VALUE_TYPES[id];
   if (type !== undefined) return type;
@@ -145,7 +145,7 @@ interface ElementsLeft {
 }
 
 function readValue(scanner: GgufScanner, left: ElementsLeft): GgufValue {
-  const type = typeOf(scanner);
+  const type = valueType(scanner);
   if (type === 'array') return readArray(scanner, left);
   if (type === 'string') return { type, value: scanner.text('gguf-string') };
   return { type, value: scanner.scalar(type) };
@@ -153,7 +153,7 @@ function readValue(scanner: GgufScanner, left: ElementsLeft): GgufValue {
 
 /** An array; the elements of a long one are skipped. */
 function readArray(scanner: GgufScanner, left: ElementsLeft): GgufValue {
-  const element = typeOf(scanner);
+  const element = valueType(scanner);
   if (element === 'array') {
     throw scanner.refusal('gguf-array', 'has arrays as elements, expected numbers or strings');
   }

@@ -85,18 +85,18 @@ export class ProtoScanner {
 
   /** A signed integer, as sizes and versions are. */
   integer(field: ProtoField, what: string): number {
-    return Number(signed(this.expect(field, WIRE.varint, what).value));
+    return Number(signedInteger(this.expect(field, WIRE.varint, what).value));
   }
 
   /** Visits signed integers that are packed into one field, or stored one by one. */
   integers(field: ProtoField, what: string, visit: (value: Integer) => void): void {
     if (field.wire === WIRE.varint) {
-      visit(signed(field.value));
+      visit(signedInteger(field.value));
       return;
     }
     this.varints(this.expect(field, WIRE.bytes, what), (low, high) => {
       this.#countField();
-      visit(signed(integerOf(low, high)));
+      visit(signedInteger(integerOf(low, high)));
     });
   }
 
@@ -237,5 +237,5 @@ const integerOf = (low: number, high: number): Integer =>
   high < 2 ** 21 ? high * 2 ** 32 + low : (BigInt(high) << 32n) | BigInt(low);
 
 /** An unsigned integer of 64 bits read as a signed one. */
-const signed = (value: Integer): Integer =>
+const signedInteger = (value: Integer): Integer =>
   typeof value === 'number' ? value : BigInt.asIntN(64, value);

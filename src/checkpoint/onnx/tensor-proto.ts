@@ -209,7 +209,7 @@ function dataOf(scanner: ProtoScanner, parts: Parts, tensor: Omit<OnnxTensor, 'd
   if (elements !== tensor.elements || (number !== undefined && !isOfType)) {
     throw scanner.refusal(
       'onnx-data-size',
-      `${tensor.type.name} ${shapeText(tensor.shape)} has ${exactBytesText(tensor.bytes)}, found ${foundText(spans, number, isVarints)}`,
+      `${tensor.type.name} ${shapeText(tensor.shape)} has ${exactBytesText(tensor.bytes)}, found ${fieldSizeText(spans, number, isVarints)}`,
     );
   }
   const [span] = spans;
@@ -220,7 +220,11 @@ function dataOf(scanner: ProtoScanner, parts: Parts, tensor: Omit<OnnxTensor, 'd
 const fieldTypes = (number = 0): readonly number[] =>
   TYPED_FIELDS[number] ?? VARINT_FIELDS[number] ?? [];
 
-const foundText = (spans: readonly ByteSpan[], number: number | undefined, isVarints: boolean) =>
+const fieldSizeText = (
+  spans: readonly ByteSpan[],
+  number: number | undefined,
+  isVarints: boolean,
+) =>
   number === undefined
     ? 'none'
     : `${exactBytesText(spans.reduce((sum, { from, to }) => sum + to - from, 0))}${isVarints ? ' of integers' : ''} in field ${number}`;

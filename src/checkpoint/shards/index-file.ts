@@ -105,7 +105,7 @@ export const isShardIndex = (path: string) => path.endsWith('.index.json');
  */
 export function readShardIndex(path: string): ShardIndex {
   const document = parseIndexJson(path, indexBytes(path));
-  if (!isObject(document)) {
+  if (!isIndexObject(document)) {
     throw refusal(path, {
       rule: 'shard-index-object',
       message: `is ${jsonKind(document)} of JSON; expected an object with a weight_map`,
@@ -113,7 +113,7 @@ export function readShardIndex(path: string): ShardIndex {
   }
   const weightMap = weightMapIn(path, document);
   const metadata = document.get('metadata');
-  const said: IndexJson = isObject(metadata) ? metadata : new Map();
+  const said: IndexJson = isIndexObject(metadata) ? metadata : new Map();
   const totalBytes = said.get('total_size');
   return {
     path,
@@ -142,7 +142,7 @@ function indexBytes(path: string): Buffer {
 
 type IndexJson = ReadonlyMap<string, JsonValue>;
 
-const isObject = (value: JsonValue | undefined): value is IndexJson => value instanceof Map;
+const isIndexObject = (value: JsonValue | undefined): value is IndexJson => value instanceof Map;
 
 const isTextEntry = (entry: [string, JsonValue]): entry is [string, string] =>
   typeof entry[1] === 'string';
@@ -156,7 +156,7 @@ function jsonKind(value: JsonValue | undefined): string {
 
 function weightMapIn(path: string, document: IndexJson): ReadonlyMap<string, string> {
   const weightMap = document.get('weight_map');
-  if (!isObject(weightMap)) {
+  if (!isIndexObject(weightMap)) {
     throw refusal(path, {
       rule: 'shard-index-map',
       place: 'weight_map',

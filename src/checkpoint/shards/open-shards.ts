@@ -5,7 +5,7 @@ import { allowedFolders, isAllowed } from '../../base/files/linked-files.js';
 import { announceFiles, mountedPath, pathExists } from '../../base/files/mounted.js';
 import { type ByteFile, bytesAt, realPath } from '../byte-file.js';
 import type { CheckpointOptions, FileIndex, OpenedFiles } from '../checkpoint.js';
-import { listed, quoted, refusal, SMALL_FILE, tensorPlace } from '../checkpoint-rules.js';
+import { quoted, quotedNames, refusal, SMALL_FILE, tensorPlace } from '../checkpoint-rules.js';
 import { openFile } from '../open-file.js';
 import { aliasesIn } from '../safetensors/read-safetensors.js';
 import type { StoredBytes, StoredTensor } from '../stored-tensor.js';
@@ -36,7 +36,7 @@ function locateShards(index: ShardIndex, allowed: readonly string[]): ReadonlyMa
   if (missing.length > 0) {
     throw refusal(index.path, {
       rule: 'shard-exists',
-      message: `names ${index.shards.size} files, and these are not there: ${listed(missing)}`,
+      message: `names ${index.shards.size} files, and these are not there: ${quotedNames(missing)}`,
       suggestion: 'download them into the folder of the index',
     });
   }
@@ -131,7 +131,7 @@ function checkAgreement(
     throw refusal(path, {
       rule: 'shard-tensor-present',
       place,
-      message: `lacks tensors that the index places in it: ${listed(absent)}`,
+      message: `lacks tensors that the index places in it: ${quotedNames(absent)}`,
       suggestion: FETCH_SHARDS,
     });
   }
@@ -141,7 +141,7 @@ function checkAgreement(
     throw refusal(path, {
       rule: 'shard-tensor-listed',
       place,
-      message: `holds tensors that the index does not name: ${listed(unlisted)}`,
+      message: `holds tensors that the index does not name: ${quotedNames(unlisted)}`,
       suggestion: FETCH_SHARDS,
     });
   }
@@ -150,7 +150,7 @@ function checkAgreement(
     throw refusal(path, {
       rule: 'shard-tensor-place',
       place,
-      message: `holds tensors that the index places in another shard: ${listed(misplaced)}`,
+      message: `holds tensors that the index places in another shard: ${quotedNames(misplaced)}`,
       suggestion: FETCH_SHARDS,
     });
   }
@@ -313,7 +313,7 @@ export function openSplit(named: string, options: CheckpointOptions): OpenedFile
   if (missing.length > 0) {
     throw refusal(named, {
       rule: 'gguf-part-present',
-      message: `is one of ${count} files, and these are not there: ${listed(missing)}`,
+      message: `is one of ${count} files, and these are not there: ${quotedNames(missing)}`,
       suggestion: FETCH_PARTS,
     });
   }

@@ -24,7 +24,7 @@ export interface DetectedMachine {
 const NONE = { gpus: [], machines: [] };
 
 /** Names that a card can have in the table: those in brackets of the list of PCI devices are several. */
-function namesOf({ name, vendor }: GraphicsAdapter): string[] {
+function cardNames({ name, vendor }: GraphicsAdapter): string[] {
   const [, inside] = /\[([^\]]+)\]/.exec(name) ?? [];
   if (inside === undefined) return [name];
   const [first = '', ...others] = inside.split('/').map((each) => each.trim());
@@ -37,7 +37,7 @@ function namesOf({ name, vendor }: GraphicsAdapter): string[] {
 function rowOf(adapter: GraphicsAdapter): Gpu | undefined {
   const gibibytes =
     adapter.memoryBytes === null ? undefined : Math.round(adapter.memoryBytes / 2 ** 30);
-  const names = namesOf(adapter);
+  const names = cardNames(adapter);
   const wanted =
     gibibytes === undefined ? names : [...names.map((name) => `${name} ${gibibytes}GB`), ...names];
   for (const name of wanted) {

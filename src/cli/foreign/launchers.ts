@@ -95,7 +95,7 @@ export function startedLine(words: readonly string[]): StartedLine | undefined {
   const line = lineFrom(rest, rest !== words);
   if (line === undefined) return undefined;
   const isCounted = line.words.some((word) => /^--(?:gpus|num[-_]processes)(?:=|$)/.test(word));
-  const count = gpus ?? gpusOf(variables);
+  const count = gpus ?? launchedGpus(variables);
   const counted = isCounted || count === undefined ? [] : ['--gpus', String(count)];
   const flags = variables.flatMap(([name, value]) => {
     const flag = ownValue(VARIABLES, name);
@@ -111,7 +111,7 @@ export function startedLine(words: readonly string[]): StartedLine | undefined {
 type Variable = readonly [name: string, value: string];
 
 /** The GPUs of a line by its variables: those of all machines, or those that the program sees. */
-function gpusOf(variables: readonly Variable[]): number | undefined {
+function launchedGpus(variables: readonly Variable[]): number | undefined {
   const values = new Map(variables);
   // hiyouga/LLaMA-Factory ff6d4d1 src/llamafactory/launcher.py, modelscope/ms-swift 3602360 swift/cli/main.py.
   const [machines, processes, cards] = ['NNODES', 'NPROC_PER_NODE', 'NGPU'].map((name) =>

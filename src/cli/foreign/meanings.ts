@@ -128,7 +128,7 @@ export function commandAdvice(word: string, rest: readonly string[]): string | u
   if (isModelfile || OF_A_STORE.has(command) || (isOfProgram && OF_A_PROGRAM_STORE.has(command)))
     return 'minimind has no store of models: it reads files, folders and hf:ORG/NAME';
   const isClone = command === 'git' && words[0] === 'clone';
-  const lines = [command, `${verbOf(word)} ${command}`].flatMap(linesOf);
+  const lines = [command, `${verbOf(word)} ${command}`].flatMap(linesOfWord);
   const isMerge = lines.some((line) => line.includes('--merge-lora'));
   if (isMerge || (command.startsWith('merge') && command !== 'merge-weights')) {
     return 'write it as in minimind convert-checkpoint MODEL OUT --merge-lora DIR';
@@ -382,7 +382,7 @@ const LINES = byWord(VERBS.map(([lines, words]) => [words, lines]));
 const ADVICE_WITHOUT = byWord(WITHOUT_COMMAND);
 
 /** The lines that a word means; none for a word that is not in the table. */
-const linesOf = (word: string): readonly string[] => LINES.get(word) ?? [];
+const linesOfWord = (word: string): readonly string[] => LINES.get(word) ?? [];
 
 /** The words after the name of a command, with a test of the flags that have no value. */
 export interface VerbWords {
@@ -462,7 +462,7 @@ const verbOf = (word: string) =>
     .replace(/^llama-(?=\w)/, '');
 
 /** Whether a word is a command of another tool. */
-export const isVerb = (word: string): boolean => linesOf(verbOf(word)).length > 0;
+export const isVerb = (word: string): boolean => linesOfWord(verbOf(word)).length > 0;
 
 /** Whether a line begins with a program and its command. */
 export const isProgram = ([word = '', next = '']: readonly string[]): boolean =>
@@ -558,9 +558,9 @@ const commandOf = (template: string): string => template.replace(/^\?\w+ /, '').
 
 function filledLines(name: string, verb: VerbWords): string[][] {
   // The help of a word is that of its command.
-  const [first] = linesOf(name);
+  const [first] = linesOfWord(name);
   if (first !== undefined && isHelp(verb.words)) return [[commandOf(first), ...verb.words]];
-  return linesOf(name).flatMap((template) => {
+  return linesOfWord(name).flatMap((template) => {
     const words = filled(template, verb);
     return words === undefined ? [] : [words];
   });

@@ -136,7 +136,7 @@ export function sizedModel(words: readonly string[]): SizedLine | undefined {
   const sizes = [...values.keys()].filter((name) => SIZES.has(name));
   const isWhole = ({ keys }: Base) => sizes.every((name) => ownValue(keys, name) !== undefined);
   const base =
-    BASES.find((each) => isWhole(each) && each.has.every((flag) => isGiven(values, flag))) ??
+    BASES.find((each) => isWhole(each) && each.has.every((flag) => hasFlag(values, flag))) ??
     BASES.find(isWhole);
   if (!isSized || base === undefined) return undefined;
   const settings = [...settingsOf(base, values)].flatMap(([key, value]) => [
@@ -147,7 +147,7 @@ export function sizedModel(words: readonly string[]): SizedLine | undefined {
 }
 
 /** Whether a line has a flag, or a flag with a value. */
-function isGiven(values: Values, flag: string): boolean {
+function hasFlag(values: Values, flag: string): boolean {
   const [name = '', value] = flag.split('=');
   return value === undefined ? values.has(name) : values.get(name) === value;
 }

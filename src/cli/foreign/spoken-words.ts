@@ -4,20 +4,20 @@ import { ownValue } from '../../base/values.js';
 /** Subject of a question. */
 export type Topic = 'adapters' | 'full' | 'training' | 'comparison' | 'hardware' | 'size';
 
-const listed = (text: string): readonly string[] => text.split(' ');
+const splitWords = (text: string): readonly string[] => text.split(' ');
 
 const TOPICS: Readonly<Record<Topic, readonly string[]>> = {
-  adapters: listed(
+  adapters: splitWords(
     'lora qlora finetune fine-tune finetuned fine-tuned finetuning fine-tuning finetunes fine-tunes',
   ),
-  full: listed('full fully'),
-  training: listed('train trained training pretrain pretrained pretraining'),
-  comparison: listed('compare compared compares vs vs. versus difference between'),
-  hardware: listed(
+  full: splitWords('full fully'),
+  training: splitWords('train trained training pretrain pretrained pretraining'),
+  comparison: splitWords('compare compared compares vs vs. versus difference between'),
+  hardware: splitWords(
     'vram ram memory mem run runs running fit fits fitting gpu gpus card cards serve serving host deploy load hardware ' +
       'fast speed slow machine tps throughput latency tokens',
   ),
-  size: listed(
+  size: splitWords(
     'big large size sizes param params parameter parameters weight weights layer layers flops kv cache long bigger ' +
       'larger smaller biggest smallest',
   ),
@@ -31,7 +31,7 @@ const TOPIC_OF: ReadonlyMap<string, Topic> = new Map(
 export const topicOf = (word: string): Topic | undefined => TOPIC_OF.get(word.toLowerCase());
 
 const BEGINNINGS: ReadonlySet<string> = new Set(
-  listed(
+  splitWords(
     "how what whats what's which where can could will would does do is are should i show tell find count estimate serve run " +
       'train finetune fine-tune pretrain host deploy design build lora qlora fit profile plan compare export please best',
   ),
@@ -42,7 +42,7 @@ export const isBeginning = (word: string): boolean =>
   BEGINNINGS.has(word.toLowerCase()) || topicOf(word) !== undefined;
 
 const FILLERS: ReadonlySet<string> = new Set(
-  listed(
+  splitWords(
     "a an the my me i we you it its do does is are be to of on onto in at for from with using and or by how what what's " +
       'whats which where can could will would should shall much many need needs needed take takes require requires required ' +
       'have has there get gets single one model models llm llms network show tell find count estimate enough possible design ' +

@@ -63,7 +63,10 @@ export function meantLines(typed: TypedLine, given: GivenFlag): MeantLine[] {
   ].some((each) => each.test(line));
   const isFirst = ({ name }: FlagMeaning) => (name === 'base-dtype') === isOfAdapters;
   meanings.sort((a, b) => Number(isFirst(b)) - Number(isFirst(a)));
-  const found = meanings.map((meaning) => ({ meaning, lines: linesOf(typed, meaning, given) }));
+  const found = meanings.map((meaning) => ({
+    meaning,
+    lines: linesOfMeaning(typed, meaning, given),
+  }));
   // To leave a flag out is the last choice.
   const [only, ...others] = found.filter(
     ({ meaning: { name }, lines }) => lines.length > 0 && name !== '' && name !== '<none>',
@@ -119,7 +122,11 @@ interface Reading {
 }
 
 /** Lines with a flag of another tool as one of this command. */
-export function linesOf(typed: TypedLine, meaning: FlagMeaning, given: GivenFlag): MeantLine[] {
+export function linesOfMeaning(
+  typed: TypedLine,
+  meaning: FlagMeaning,
+  given: GivenFlag,
+): MeantLine[] {
   const { values = {}, onlyFor } = meaning;
   const next = typed.isValueMissing(given.at + 1) ? undefined : typed.words[given.at + 1];
   const found = given.value ?? next;

@@ -9,7 +9,7 @@ import { memoryOfCard } from './extra-words.js';
 import { exampleOf } from './flag-example.js';
 import { valueGiven } from './given-flags.js';
 import type { LineMistake, MeantLine } from './line-mistake.js';
-import { linesOf, meantLines, withoutFlag } from './meant-lines.js';
+import { linesOfMeaning, meantLines, withoutFlag } from './meant-lines.js';
 import { type GivenFlag, MODEL_ARGUMENTS, spaced, type TypedLine } from './typed-line.js';
 
 /** Commands that answer about one model, which a flag of one of them is for. */
@@ -126,12 +126,12 @@ function similarFlags(typed: TypedLine, given: GivenFlag): MeantLine[] {
     MOST_WRONG,
   );
   return [
-    ...(own === undefined ? [] : linesOf(typed, { name: own }, given)),
+    ...(own === undefined ? [] : linesOfMeaning(typed, { name: own }, given)),
     ...(others === undefined
       ? []
       : typed.meanings
           .flagMeanings(others, typed.command.id)
-          .flatMap((each) => linesOf(typed, each, given))),
+          .flatMap((each) => linesOfMeaning(typed, each, given))),
   ];
 }
 

@@ -46,7 +46,7 @@ interface FitToEmit {
 }
 
 /** A model that a config gave is named as it is written there: it can be a copy of a published one. */
-const modelOf = ({ model, answer, config }: FitToEmit['facts']): EmittedModel =>
+const namedModel = ({ model, answer, config }: FitToEmit['facts']): EmittedModel =>
   typeof answer?.model === 'string' && config?.model !== undefined
     ? { name: config.model }
     : emittedModel(model);
@@ -73,7 +73,7 @@ export async function emittedOfFit(
   }
   const [lead, verdict] = [leadOf('fit', argv), verdictOf(name, result)];
   const { serving } = result;
-  const model = modelOf(facts);
+  const model = namedModel(facts);
   if (purpose === 'serving' && serving !== null) {
     const { emitServing } = await import('../../estimate/emit/emit-serving.js');
     const comments = present([...lead, verdict]);
@@ -102,7 +102,7 @@ export async function emittedOfPlan(
 ): Promise<Emitted> {
   const { emitTraining } = await import('../../estimate/emit/emit-training.js');
   const { runOfPlan: asRun } = await import('../../estimate/emit/runs.js');
-  const model = modelOf(facts);
+  const model = namedModel(facts);
   const run = asRun(result, { ...facts, model: model.name }, values, recompute, axes);
   const machines = machinesOf(result.size.gpus, cluster);
   return emitTraining(

@@ -20,12 +20,12 @@ export function trainingNotes({
   const whose = model === null ? '' : ` of ${model}`;
   return [
     `${file}: a training${whose} with ${program} (keys of ${version}); ${countedText(counted.length, 'key')} counted`,
-    ...(notCounted.length > 0 ? [`  not counted: ${namesOf(notCounted)}`] : []),
-    ...(ignored.length > 0 ? [`  ignored: ${namesOf(ignored)}`] : []),
+    ...(notCounted.length > 0 ? [`  not counted: ${keyNames(notCounted)}`] : []),
+    ...(ignored.length > 0 ? [`  ignored: ${keyNames(ignored)}`] : []),
   ];
 }
 
-const namesOf = (keys: readonly PlacedKey[]): string => {
+const keyNames = (keys: readonly PlacedKey[]): string => {
   const shown = keys.slice(0, MOST_KEYS).map(({ key }) => key);
   const more = keys.length - shown.length;
   return shown.join(', ') + (more > 0 ? ` and ${more} more` : '');

@@ -2,7 +2,7 @@
 
 import { SHARDINGS } from '../../estimate/fit/training/training-setting.js';
 import { parseSchedule } from '../../estimate/training/schedules.js';
-import { gpusOf, replicasOf } from '../../input/training-config/findings.js';
+import { runGpus, runReplicas } from '../../input/training-config/findings.js';
 import type { TrainingConfig } from '../../input/training-config/training-config.js';
 import type {
   RunField,
@@ -120,7 +120,7 @@ function fitWords({ run: whole, given, name }: TrainingConfig, line: LineFacts):
   const isAdapter = kind !== 'training';
   const isLauncher = LAUNCHERS.has(name);
   const { targets } = run;
-  const gpus = line.gpus === undefined ? gpusOf(run) : undefined;
+  const gpus = line.gpus === undefined ? runGpus(run) : undefined;
   const tokens = trainTokensOf(run);
   return present([
     word('for', own, 'kind'),
@@ -177,7 +177,7 @@ function axesWords(run: TrainingRun, isAdapter: boolean): Word[] {
  * Parts in system memory, where the division of the line allows it: ZeRO-Offload is for divided state. Parameters there
  * have their optimizer there too.
  */
-function offloadWord(run: TrainingRun, { textOf, gpus = gpusOf(run) }: LineFacts): Word {
+function offloadWord(run: TrainingRun, { textOf, gpus = runGpus(run) }: LineFacts): Word {
   const { offloadOptimizer, offloadParameters, division = '0' } = run;
   if (!offloadOptimizer) return undefined;
   const { zero } = SHARDINGS[(textOf('zero') ?? division) as StateDivision] ?? SHARDINGS[0];
@@ -191,7 +191,7 @@ function offloadWord(run: TrainingRun, { textOf, gpus = gpusOf(run) }: LineFacts
 /** Sequences of an optimizer step on all GPUs; undefined where their number is not known. */
 function sequencesOf(run: TrainingRun): number | undefined {
   if (run.globalBatch !== undefined) return run.globalBatch;
-  const replicas = replicasOf(run);
+  const replicas = runReplicas(run);
   if (replicas === undefined || run.microBatch === undefined) return undefined;
   return run.microBatch * (run.accumulation ?? 1) * replicas;
 }
@@ -208,7 +208,7 @@ function trainTokensOf(run: TrainingRun): number | undefined {
 function planWords({ run: whole, given, name }: TrainingConfig, line: LineFacts): TrainingWord[] {
   const run = onLine(whole, line);
   const { learningRate, warmupRatio, context } = run;
-  const replicas = replicasOf(run);
+  const replicas = runReplicas(run);
   const sequences = run.globalBatch;
   const accumulation =
     run.accumulation ??
@@ -244,17 +244,17 @@ function planWords({ run: whole, given, name }: TrainingConfig, line: LineFacts)
       : undefined,
     run.warmupSteps !== undefined
       ? word('warmup', run.warmupSteps, 'warmupSteps')
-      : word('warmup', warmupRatio && `${plain(warmupRatio * 100)}%`, 'warmupRatio'),
+      : word('warmup', warmupRatio && `${plainNumber(warmupRatio * 100)}%`, 'warmupRatio'),
     hasDecay
       ? run.decayRatio !== undefined
-        ? word('decay', `${plain(run.decayRatio * 100)}%`, 'decayRatio')
+        ? word('decay', `${plainNumber(run.decayRatio * 100)}%`, 'decayRatio')
         : word('decay', run.decaySteps, 'decaySteps')
       : undefined,
     hasDecay && ['linear', 'cosine', '1-sqrt'].includes(run.decayType ?? '')
       ? word('decay-type', run.decayType, 'decayType')
       : undefined,
     word('weight-decay', run.weightDecay, 'weightDecay'),
-    word('gpus', line.gpus === undefined ? gpusOf(run) : undefined, 'gpus', 'dataParallel'),
+    word('gpus', line.gpus === undefined ? runGpus(run) : undefined, 'gpus', 'dataParallel'),
     word('recompute', run.recompute, 'recompute'),
     word('zero', run.division === '0' ? undefined : run.division, 'division'),
     ...axesWords(run, false),
@@ -273,7 +273,7 @@ function planWords({ run: whole, given, name }: TrainingConfig, line: LineFacts)
 }
 
 /** A number without an exponent and without the noise of binary fractions. */
-const plain = (value: number): string => String(Number(value.toPrecision(12)));
+const plainNumber = (value: number): string => String(Number(value.toPrecision(12)));
 
 /** Schedules that end above 0. */
 const FLOORLESS: ReadonlySet<string> = new Set([

@@ -107,7 +107,7 @@ function withEdit(text: string, { path, value }: Edit, added: 'first' | 'last'):
       const nested = rest.reduceRight<unknown>((content, each) => ({ [each]: content }), value);
       return parts.kind === 'object'
         ? withMember(text, at, { key, value: nested, added })
-        : spliced(text, at, written(text, at, { [key]: nested }));
+        : spliced(text, at, writtenValue(text, at, { [key]: nested }));
     }
     if (rest.length === 0 && value === undefined) return withoutMember(text, at, key);
     at = inner;
@@ -127,7 +127,7 @@ function withValue(text: string, node: JsonNode, value: unknown): string {
     isEqualData(Object.keys(value), [...parts.members.keys()]);
   const isSameList =
     parts.kind === 'list' && Array.isArray(value) && value.length === parts.items.length;
-  if (!isSameMapping && !isSameList) return spliced(text, node, written(text, node, value));
+  if (!isSameMapping && !isSameList) return spliced(text, node, writtenValue(text, node, value));
   const inner: [JsonNode, unknown][] = isSameMapping
     ? [...parts.members].map(([key, member]) => [member.node, value[key]])
     : parts.kind === 'list'
@@ -138,7 +138,7 @@ function withValue(text: string, node: JsonNode, value: unknown): string {
 }
 
 /** Text of a value in the place of another, indented as its line. */
-function written(text: string, { from, to, parts }: JsonNode, value: unknown): string {
+function writtenValue(text: string, { from, to, parts }: JsonNode, value: unknown): string {
   const old = text.slice(from, to);
   if (parts.kind === 'scalar') {
     if (isEqualData(parseJson(old), value)) return old;

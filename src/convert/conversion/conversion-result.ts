@@ -33,7 +33,7 @@ import type {
   StepGroup,
   TensorStep,
 } from './plan/conversion-plan.js';
-import { groupSteps, stepsOf } from './plan/conversion-plan.js';
+import { groupSteps, tensorSteps } from './plan/conversion-plan.js';
 import { isBufferName } from './plan/plan-tensors.js';
 import type { Resources } from './resources.js';
 import type { PlannedTable, SrtePlan } from './srte/srte-plan.js';
@@ -241,7 +241,7 @@ export function conversionResult(
 ): ConversionResult {
   const { job, place } = input;
   const { plan, files, tie } = output;
-  const steps = stepsOf(plan, input, files);
+  const steps = tensorSteps(plan, input, files);
   const written = {
     path: place.path,
     container: place.container,

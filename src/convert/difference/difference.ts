@@ -227,7 +227,7 @@ interface Keys {
 }
 
 const writtenOf = ({ document, described }: Side): Keys => ({
-  values: leavesOf(document?.value),
+  values: valuesByPath(document?.value),
   document,
   // The keys of a config.json differ from those of the document with defaults.
   defaults: document && !isHuggingFace(document) ? described?.document : undefined,
@@ -235,11 +235,11 @@ const writtenOf = ({ document, described }: Side): Keys => ({
 
 async function readOf({ document, described }: Side, family: string | undefined): Promise<Keys> {
   const own = document && (await asOurDocument(document, family));
-  return { values: leavesOf(described?.document), document: own, defaults: undefined };
+  return { values: valuesByPath(described?.document), document: own, defaults: undefined };
 }
 
 /** Values other than mappings, by path. */
-function leavesOf(value: unknown, path: PropertyPath = []): Keys['values'] {
+function valuesByPath(value: unknown, path: PropertyPath = []): Keys['values'] {
   const found = new Map<string, { path: PropertyPath; value: unknown }>();
   const visit = (at: unknown, here: PropertyPath) => {
     if (isRecord(at) && Object.keys(at).length > 0) {

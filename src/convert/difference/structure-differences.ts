@@ -220,7 +220,7 @@ export function layerDifferences(
       : name;
   const [before, after] =
     a.described && b.described
-      ? [layersOf(a.described.model, nameOf('a')), layersOf(b.described.model, nameOf('b'))]
+      ? [layersByName(a.described.model, nameOf('a')), layersByName(b.described.model, nameOf('b'))]
       : [numberedLayers(tensors.a), numberedLayers(tensors.b)];
   const found = [...mergedNames(before, after)].flatMap((key) =>
     layerDifference(before.get(key), after.get(key)),
@@ -274,7 +274,10 @@ function withoutInner(found: readonly Found[]): Found[] {
 
 // Layers of a description.
 
-function layersOf(model: LanguageModel, nameOf: (name: string) => string): Map<string, NamedLayer> {
+function layersByName(
+  model: LanguageModel,
+  nameOf: (name: string) => string,
+): Map<string, NamedLayer> {
   const layers = new Map<string, NamedLayer>();
   for (const { layer } of walk(model)) {
     const { kind } = layer;

@@ -95,7 +95,7 @@ export async function valueDifferences(
     shown.end();
   }
   return {
-    total: groupOf('total', measured),
+    total: valueGroup('total', measured),
     layers: valueGroups(measured, layerName),
     components: valueGroups(measured, componentName),
     tensors: measured.map(tensorDifference),
@@ -155,10 +155,10 @@ function valueGroups(
   nameOf: (name: string) => string,
 ): ValueGroup[] {
   const groups = groupBy(measured, ({ name }) => nameOf(name));
-  return Array.from(groups, ([name, members]) => groupOf(name, members));
+  return Array.from(groups, ([name, members]) => valueGroup(name, members));
 }
 
-function groupOf(name: string, members: readonly Measured[]): ValueGroup {
+function valueGroup(name: string, members: readonly Measured[]): ValueGroup {
   const distances = members.map(({ distance }) => distance);
   const verdicts = members.map(({ distance, limit }) => valueVerdict(distance, limit));
   const squared = sumOf(distances, (each) => each.squared);

@@ -171,7 +171,7 @@ export async function ablate(trainer: Trainer, request: AblationRequest): Promis
       losses: own,
       loss: spreadOf(own),
       timesBase: spreadOf(own.map((loss, at) => loss / lastLoss(base[at]))),
-      ...speedOf(runs, base, request.targetLoss),
+      ...stepsComparison(runs, base, request.targetLoss),
       secondsPerStep: median(runs.flatMap(({ seconds }) => seconds)),
     };
   });
@@ -205,7 +205,7 @@ const optimizerOf = ({
 });
 
 /** Steps to a loss, compared with those of the base with the same seed. */
-function speedOf(
+function stepsComparison(
   runs: readonly Training[],
   base: readonly Training[],
   given: number | undefined,

@@ -51,7 +51,7 @@ export function explainProjector(
       ? [
           explainedProjector(
             'total',
-            `${labelOf(projector)}, all teachers`,
+            `${projectorLabel(projector)}, all teachers`,
             projector.total.parameters.value,
             1,
           ),
@@ -74,9 +74,9 @@ function publishedCounts(
     const shape = { kind: 'elastic', teacherWidth: width, studentWidth: student, hidden } as const;
     const count = adapterParameters(shape).value;
     const text =
-      `${labelOf(projector)}: one adapter of ${formatInteger(width)} → ${formatInteger(student)}, not those of ${teacher}, ` +
+      `${projectorLabel(projector)}: one adapter of ${formatInteger(width)} → ${formatInteger(student)}, not those of ${teacher}, ` +
       `which have ${formatInteger(perTeacher.value)} for K and V`;
-    return [explainedProjector(`published: ${labelOf(projector)}`, text, count, 1.8)];
+    return [explainedProjector(`published: ${projectorLabel(projector)}`, text, count, 1.8)];
   });
 }
 
@@ -102,7 +102,7 @@ function designRatios(
       const costs = projector.teachers.find((each) => each.teacher === teacher);
       if (costs === undefined || projector.ratio === 'recommended') return [];
       const one = Number(costs.perAdapter.value);
-      const label = labelOf(projector);
+      const label = projectorLabel(projector);
       const whole = [
         { label, adapters: 1, value: one },
         { label, adapters: BRANCHES.length, value: Number(costs.perTeacher.value) },
@@ -156,7 +156,7 @@ function designRatio(
   ];
 }
 
-const labelOf = ({ kind, ratio }: ProjectorCosts): string =>
+const projectorLabel = ({ kind, ratio }: ProjectorCosts): string =>
   ratio === null ? kind : `${kind}, ratio ${ratio}`;
 
 const explainedProjector = (
@@ -173,7 +173,7 @@ function adapterCounts(
   width: number,
   student: number,
 ): ProjectorExplanation[] {
-  const name = `${labelOf(projector)}, ${teacher}`;
+  const name = `${projectorLabel(projector)}, ${teacher}`;
   const whole = [
     {
       id: 'teacher',

@@ -148,8 +148,8 @@ function silu(values: Float64Array): Float64Array {
 
 function loadNorm(adapter: SavedAdapter): (input: Matrix) => Float64Array {
   const shape = [adapter.teacherWidth];
-  const scales = Float32Array.from(valuesOf(adapter, '0.weight'));
-  const shifts = Float32Array.from(valuesOf(adapter, '0.bias'));
+  const scales = Float32Array.from(adapterValues(adapter, '0.weight'));
+  const shifts = Float32Array.from(adapterValues(adapter, '0.bias'));
   const [gamma, beta] = [scales, shifts].map((data) => ({ dtype: 'f32', shape, data }) as const);
   return ({ values, rows, columns }) => {
     const x = { dtype: 'f32', shape: [rows, columns], data: Float32Array.from(values) } as const;
@@ -171,8 +171,8 @@ function loadLinear(
   products: MatrixProducts,
 ): LoadedLinear {
   const [width = 0, columns = 0] = adapter.parts.get(weightPart)?.shape ?? [];
-  const weight = { values: valuesOf(adapter, weightPart), rows: width, columns };
-  const bias = adapter.parts.has(biasPart) ? valuesOf(adapter, biasPart) : undefined;
+  const weight = { values: adapterValues(adapter, weightPart), rows: width, columns };
+  const bias = adapter.parts.has(biasPart) ? adapterValues(adapter, biasPart) : undefined;
   const release = products.hold(weight);
   return {
     width,
@@ -188,7 +188,7 @@ function loadLinear(
 }
 
 /** Values of a part of an adapter. @throws UserError for values that are not finite. */
-export function valuesOf({ module, branch, parts }: SavedAdapter, part: string): Float64Array {
+export function adapterValues({ module, branch, parts }: SavedAdapter, part: string): Float64Array {
   const tensor = parts.get(part);
   if (tensor === undefined) throw new Error(`an adapter without ${part}`);
   const values = new Float64Array(tensor.elements);

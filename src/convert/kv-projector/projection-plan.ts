@@ -4,7 +4,7 @@ import type { Shape } from '../../base/tensor/dtype.js';
 import { STORED_DTYPES, shapeText } from '../../base/tensor/dtype.js';
 import { groupBy } from '../../base/values.js';
 import type { Checkpoint } from '../../checkpoint/checkpoint.js';
-import { listed, quoted } from '../../checkpoint/checkpoint-rules.js';
+import { quoted, quotedNames } from '../../checkpoint/checkpoint-rules.js';
 import type { StoredTensor } from '../../checkpoint/stored-tensor.js';
 import type { ErrorCollector } from './arguments.js';
 import { errorCollector } from './arguments.js';
@@ -101,7 +101,7 @@ function checkTeachers(
       complain(
         first.name,
         `${path} has no adapter for the teacher ${quoted(teacher)}`,
-        `it has those of ${listed([...byModule.keys()])}, with "_" for "." and "-"`,
+        `it has those of ${quotedNames([...byModule.keys()])}, with "_" for "." and "-"`,
       );
     } else if (other !== undefined) {
       complain(first.name, `${quoted(teacher)} and ${quoted(other)} would share one adapter`);

@@ -6,7 +6,7 @@ import { STORED_DTYPES, shapeText } from '../../base/tensor/dtype.js';
 import { counted, shortened } from '../../base/text/words.js';
 import { sumOf } from '../../base/values.js';
 import type { Checkpoint } from '../../checkpoint/checkpoint.js';
-import { listed } from '../../checkpoint/checkpoint-rules.js';
+import { quotedNames } from '../../checkpoint/checkpoint-rules.js';
 import type { StoredTensor } from '../../checkpoint/stored-tensor.js';
 import type { ConstructorArguments, ErrorCollector } from './arguments.js';
 import { constructorArguments, errorCollector } from './arguments.js';
@@ -130,7 +130,7 @@ function groupsIn({ tensors }: Checkpoint, complain: ErrorCollector): Map<string
   if (unknownNames.length > 0) {
     complain(
       undefined,
-      `has tensors that belong to no projector: ${listed(unknownNames)}`,
+      `has tensors that belong to no projector: ${quotedNames(unknownNames)}`,
       NAMES_ADVICE,
     );
   }

@@ -19,7 +19,7 @@ import type { StoredTensor } from '../../checkpoint/stored-tensor.js';
 import type { PickleValue } from '../../checkpoint/torch/pickle/values.js';
 import { readInChunks } from '../../checkpoint/view.js';
 import { refuseOverlap } from '../conversion/job.js';
-import { valuesOf } from './project-kv.js';
+import { adapterValues } from './project-kv.js';
 import { planProjection } from './projection-plan.js';
 import type { Branch } from './projector.js';
 import { hiddenOf, NORM_EPSILON, partName } from './projector.js';
@@ -87,7 +87,7 @@ export async function upgradeProjector(
       report: request.report,
     });
     await refuseUnwritable(out, force);
-    const keys = kv === undefined ? new Map<string, Keys>() : await keysOf(projector, kv);
+    const keys = kv === undefined ? new Map<string, Keys>() : await keysByBranch(projector, kv);
     const tensors = emptyTensors(projector, ratio, seed);
     const upgraded: UpgradedAdapter[] = [];
     const steps = request.display.steps();
@@ -235,11 +235,11 @@ function fill(
     if (data === undefined) throw new Error(`an elastic adapter without ${part}`);
     return data;
   };
-  const weight = Float32Array.from(valuesOf(adapter, 'weight'));
+  const weight = Float32Array.from(adapterValues(adapter, 'weight'));
   const { scale, shift } = keys ?? { scale: 1, shift: 0 };
   of('0.weight').fill(scale);
   of('0.bias').fill(shift);
-  if (parts.has('bias')) of('4.bias').set(valuesOf(adapter, 'bias'));
+  if (parts.has('bias')) of('4.bias').set(adapterValues(adapter, 'bias'));
   const pairs = Math.min(teacherWidth, studentWidth);
   const isInFirst = studentWidth <= teacherWidth;
   const [first, second] = [of('1.weight'), of('4.weight')];
@@ -339,7 +339,10 @@ interface Keys {
   readonly rows: Float32Array;
 }
 
-async function keysOf(projector: SavedProjector, file: string): Promise<ReadonlyMap<string, Keys>> {
+async function keysByBranch(
+  projector: SavedProjector,
+  file: string,
+): Promise<ReadonlyMap<string, Keys>> {
   const checkpoint = openCheckpoint(file);
   try {
     const { tensors } = planProjection(projector, checkpoint);

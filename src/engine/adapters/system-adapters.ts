@@ -165,7 +165,7 @@ async function renderNode(machine: SystemCalls, node: string): Promise<RenderNod
     adapter: card({
       name: name.startsWith(vendor) ? name : `${vendor} ${name}`,
       vendor,
-      memoryBytes: await memoryOf(machine, folder),
+      memoryBytes: await amdMemory(machine, folder),
       source: 'sysfs',
     }),
   };
@@ -178,7 +178,7 @@ const driverOf = (name: string): Driver | undefined =>
  * Bytes of its own memory that amdgpu reports (https://docs.kernel.org/gpu/amdgpu/driver-misc.html); other drivers
  * report none.
  */
-async function memoryOf(machine: SystemCalls, folder: string): Promise<number | null> {
+async function amdMemory(machine: SystemCalls, folder: string): Promise<number | null> {
   const text = await machine.read(`${folder}/mem_info_vram_total`);
   return /^[1-9]\d{0,14}\n?$/.test(text) ? Number(text) : null;
 }

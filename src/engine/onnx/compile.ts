@@ -169,7 +169,7 @@ export function compile(
     shared.outputs.sent?.set(path, graph.output(counts));
   const built = graph.build(layer.name);
   const logits = isApart ? logitsGraph(shared, model) : undefined;
-  const { initializers } = partsOf({ graph: built, logits });
+  const { initializers } = graphParts({ graph: built, logits });
   const inFloats = initializers
     .filter(({ name }) => weights.has(name))
     .reduce((sum, { shape }) => sum + shape.reduce((product, size) => product * size, 1), 0);
@@ -219,7 +219,7 @@ function logitsGraph(outer: GraphContext, model: LanguageModel): LogitsGraph {
 }
 
 /** Nodes and initializers of a graph and of that of its logits, those of the same name once. */
-export function partsOf({
+export function graphParts({
   graph,
   logits,
 }: Pick<CompiledGraph, 'logits' | 'graph'>): Pick<GraphProto, 'nodes' | 'initializers'> {

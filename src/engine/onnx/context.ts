@@ -140,7 +140,7 @@ export function weightBlocks(
   tensor: Param,
   rows = allRows(tensor),
 ): WeightRows[] {
-  return blocksOf(shared, tensor, rows).map((block) => ({
+  return rowBlocks(shared, tensor, rows).map((block) => ({
     ...block,
     value: isWhole(tensor, block) ? weightOf(shared, tensor) : weightBlock(shared, tensor, block),
   }));
@@ -151,7 +151,7 @@ function weightBlock({ graph, place, once }: GraphContext, tensor: Param, rows: 
   return once(key, () => asFloats(graph, place(tensor, rows)));
 }
 
-function blocksOf({ mostRows }: GraphContext, tensor: Param, { first, count }: Rows): Rows[] {
+function rowBlocks({ mostRows }: GraphContext, tensor: Param, { first, count }: Rows): Rows[] {
   let next = first;
   return parts(count, mostRows(tensor)).map((size) => {
     const start = next;
@@ -186,7 +186,7 @@ export const rowsWithin = (target: Target, tensor: Param): number =>
  */
 export function weightRows(shared: GraphContext, tensor: Param, indices: GraphValue): GraphValue {
   const { graph, place } = shared;
-  const [whole, ...others] = blocksOf(shared, tensor, allRows(tensor));
+  const [whole, ...others] = rowBlocks(shared, tensor, allRows(tensor));
   if (others.length === 0) return gathered(graph, place(tensor), indices);
   const found = (rows: Rows) => {
     const offset = graph.op('Sub', [indices, graph.int32(rows.first)]);

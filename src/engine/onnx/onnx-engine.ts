@@ -118,7 +118,7 @@ export async function openOnnx(options: OnnxOptions): Promise<Engine> {
     info,
     async load(layer, source, loading = {}) {
       if (loading.weightForm) refuseWeightForm(info);
-      return load({ library, settings, layer, source, loading, target });
+      return loadProgram({ library, settings, layer, source, loading, target });
     },
     obstacleTo(model, size) {
       try {
@@ -230,7 +230,7 @@ function quantizedLookup(
 const SPIN_MICROSECONDS = 50;
 
 /** Prepares a layer for running, in a graph for `target`. */
-export async function load(wanted: Loading): Promise<Program> {
+export async function loadProgram(wanted: Loading): Promise<Program> {
   const { library, settings, layer, source, loading, target } = wanted;
   const { weightForm } = loading;
   const floats = weightForm ? dequantizedSource(source, layer, weightForm) : source;

@@ -54,7 +54,7 @@ export function planExport(
     isExternal ? undefined : weights.contentOf(each),
   );
   const length = totalLength(parts);
-  const main = { name, length, pieces: () => piecesOf(parts) };
+  const main = { name, length, pieces: () => bytePieces(parts) };
   return {
     files: [main, ...(isExternal ? [weights.file] : [])],
     irVersion: IR_VERSION,
@@ -66,7 +66,7 @@ export function planExport(
   };
 }
 
-function* piecesOf(parts: readonly (Uint8Array | LazyBytes)[]): Generator<Uint8Array> {
+function* bytePieces(parts: readonly (Uint8Array | LazyBytes)[]): Generator<Uint8Array> {
   for (const part of parts) {
     if (part instanceof Uint8Array) yield part;
     else yield* part.pieces();

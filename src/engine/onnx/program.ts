@@ -13,7 +13,7 @@ import type {
   Values,
 } from '../engine.js';
 import { DeviceLostError } from '../engine.js';
-import { type CompiledGraph, type LogitsGraph, partsOf } from './compile.js';
+import { type CompiledGraph, graphParts, type LogitsGraph } from './compile.js';
 import type { Target } from './context.js';
 import { type CacheMark, type Call, KeyCache, tensorFor } from './feeds.js';
 import type { GraphValue } from './graph.js';
@@ -105,7 +105,7 @@ export class OnnxProgram implements Program {
     this.#session = parts.session;
     const { compiled, target } = parts;
     this.elements = compiled.weightElements;
-    this.weightBytes = heldBytes(partsOf(compiled), compiled.weights, target.provider !== 'cpu');
+    this.weightBytes = heldBytes(graphParts(compiled), compiled.weights, target.provider !== 'cpu');
   }
 
   async run(input: RunInput): Promise<RunOutput> {
@@ -190,11 +190,11 @@ export class OnnxProgram implements Program {
     };
     const count = batch * tokens;
     const atOnce = Math.max(1, Math.floor(MOST_LOGITS / vocabulary));
-    if (count <= atOnce) return { shape, data: valuesOf(await part(0, count)).data };
+    if (count <= atOnce) return { shape, data: ortValues(await part(0, count)).data };
     const data = new Float32Array(count * vocabulary);
     for (let from = 0; from < count; from += atOnce) {
       const own = await part(from, Math.min(count, from + atOnce));
-      data.set(valuesOf(own).data, from * vocabulary);
+      data.set(ortValues(own).data, from * vocabulary);
       free([own]);
     }
     return { shape, data };
@@ -207,8 +207,8 @@ export class OnnxProgram implements Program {
     const { output, isInRows, blocks, taps, sent, states } = this.#parts.compiled;
     const tensor = (value: GraphValue) => present(results.get(value), value);
     const all = (values: ReadonlyMap<string, GraphValue> = new Map()) =>
-      new Map([...values].map(([path, value]) => [path, valuesOf(tensor(value))]));
-    const joined = joinedColumns(output.map((part) => valuesOf(tensor(part))));
+      new Map([...values].map(([path, value]) => [path, ortValues(tensor(value))]));
+    const joined = joinedColumns(output.map((part) => ortValues(tensor(part))));
     const last = ofLastTokens(isInRows ? bySequence(joined, call) : joined, call.lastTokens);
     return {
       output: await this.#logitsOf(last),
@@ -250,7 +250,7 @@ function present(tensor: OrtTensor | undefined, name: string): OrtTensor {
   return tensor;
 }
 
-function valuesOf({ data, dims }: OrtTensor): Values {
+function ortValues({ data, dims }: OrtTensor): Values {
   if (!(data instanceof Float32Array)) throw new Error('an output is not float32');
   return { shape: dims, data };
 }

@@ -88,7 +88,7 @@ export function transformerModel(): LanguageModel {
   });
 }
 
-const product = (name: string, from: number, to: number): Linear =>
+const biaslessLinear = (name: string, from: number, to: number): Linear =>
   linear(name, from, to, { bias: false });
 
 /** x + mix(norm(x)), then x + feed(norm(x)). */
@@ -109,9 +109,12 @@ const checkedBlock = (name: string, mix: Layer, feed: Layer, offset = 0): Layer 
 /** Expert of a mixture. */
 const expert = (name: string, fn: ActivationName): GatedMlp =>
   gatedMlp(name, {
-    inputs: [product(`${name}.gate`, HIDDEN, EXPERT), product(`${name}.up`, HIDDEN, EXPERT)],
+    inputs: [
+      biaslessLinear(`${name}.gate`, HIDDEN, EXPERT),
+      biaslessLinear(`${name}.up`, HIDDEN, EXPERT),
+    ],
     activation: fn,
-    down: product(`${name}.down`, EXPERT, HIDDEN),
+    down: biaslessLinear(`${name}.down`, EXPERT, HIDDEN),
   });
 
 /** Grouped keys, normed by head; YaRN; a window; experts in separate tensors and a gated shared one. */
@@ -119,11 +122,11 @@ function groupedBlock(name: string): Layer {
   const [queries, keys] = [HEADS * HEAD_DIM, KEY_VALUE_HEADS * HEAD_DIM];
   const mix = attention(`${name}.attention`, {
     inputs: [
-      product(`${name}.attention.q`, HIDDEN, queries),
-      product(`${name}.attention.k`, HIDDEN, keys),
-      product(`${name}.attention.v`, HIDDEN, keys),
+      biaslessLinear(`${name}.attention.q`, HIDDEN, queries),
+      biaslessLinear(`${name}.attention.k`, HIDDEN, keys),
+      biaslessLinear(`${name}.attention.v`, HIDDEN, keys),
     ],
-    out: product(`${name}.attention.out`, queries, HIDDEN),
+    out: biaslessLinear(`${name}.attention.out`, queries, HIDDEN),
     heads: HEADS,
     keyValueHeads: KEY_VALUE_HEADS,
     headDim: HEAD_DIM,
@@ -155,7 +158,7 @@ function groupedBlock(name: string): Layer {
     }),
     experts: [0, 1, 2, 3].map((index) => expert(`${name}.mixture.experts.${index}`, 'silu')),
     shared: [expert(`${name}.mixture.shared`, 'relu')],
-    sharedGate: product(`${name}.mixture.shared_gate`, HIDDEN, 1),
+    sharedGate: biaslessLinear(`${name}.mixture.shared_gate`, HIDDEN, 1),
   });
   return checkedBlock(name, mix, feed);
 }
@@ -163,10 +166,10 @@ function groupedBlock(name: string): Layer {
 /** One product for all inputs; part of each head rotated, by the input's length; capped scores. */
 function cappedBlock(name: string): Layer {
   const [queries, keys] = [HEADS * HEAD_DIM, KEY_VALUE_HEADS * HEAD_DIM];
-  const qkv = product(`${name}.attention.qkv`, HIDDEN, queries + 2 * keys);
+  const qkv = biaslessLinear(`${name}.attention.qkv`, HIDDEN, queries + 2 * keys);
   const mix = attention(`${name}.attention`, {
     inputs: fusedProjection(qkv, [queries, keys, keys]),
-    out: product(`${name}.attention.out`, queries, HIDDEN),
+    out: biaslessLinear(`${name}.attention.out`, queries, HIDDEN),
     heads: HEADS,
     keyValueHeads: KEY_VALUE_HEADS,
     headDim: HEAD_DIM,
@@ -182,9 +185,12 @@ function cappedBlock(name: string): Layer {
     softcap: 1,
   });
   const feed = gatedMlp(`${name}.mlp`, {
-    inputs: fusedProjection(product(`${name}.mlp.gate_up`, HIDDEN, 2 * INNER), [INNER, INNER]),
+    inputs: fusedProjection(biaslessLinear(`${name}.mlp.gate_up`, HIDDEN, 2 * INNER), [
+      INNER,
+      INNER,
+    ]),
     activation: 'geluTanh',
-    down: product(`${name}.mlp.down`, INNER, HIDDEN),
+    down: biaslessLinear(`${name}.mlp.down`, INNER, HIDDEN),
   });
   return checkedBlock(name, mix, feed, 1);
 }
@@ -222,15 +228,15 @@ function latentBlock(name: string): Layer {
   const at = `${name}.attention`;
   const mix = latentAttention(at, {
     query: sequence(`${at}.query`, [
-      product(`${at}.query_down`, HIDDEN, queryRank),
+      biaslessLinear(`${at}.query_down`, HIDDEN, queryRank),
       rmsNormLayer(`${at}.query_norm`, queryRank, EPS),
-      product(`${at}.query_up`, queryRank, HEADS * (nopeDim + rotatedDim)),
+      biaslessLinear(`${at}.query_up`, queryRank, HEADS * (nopeDim + rotatedDim)),
     ]),
-    keyValueDown: product(`${at}.down`, HIDDEN, latentRank + rotatedDim),
+    keyValueDown: biaslessLinear(`${at}.down`, HIDDEN, latentRank + rotatedDim),
     latentNorm: rmsNormLayer(`${at}.latent_norm`, latentRank, EPS),
-    keyValueUp: product(`${at}.up`, latentRank, HEADS * (nopeDim + valueDim)),
+    keyValueUp: biaslessLinear(`${at}.up`, latentRank, HEADS * (nopeDim + valueDim)),
     rotary: rotary(`${at}.rotary`, { base: 100, headDim: rotatedDim, pairs: 'neighbours' }),
-    out: product(`${at}.out`, HEADS * valueDim, HIDDEN),
+    out: biaslessLinear(`${at}.out`, HEADS * valueDim, HIDDEN),
     heads: HEADS,
     latentRank,
     nopeDim,

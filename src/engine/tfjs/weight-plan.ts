@@ -165,7 +165,7 @@ export class Weights {
       case 'rates':
         return held(this.#rates, tensor, decayRates(values)).length;
       case 'factor':
-        return held(this.#factors, tensor, factorOf(backend, values, tensor.shape)).size;
+        return held(this.#factors, tensor, productFactor(backend, values, tensor.shape)).size;
       case 'transposed': {
         const [rows = 1] = tensor.shape;
         return held(this.#transposed, tensor, transposedFactor(backend, values, rows)).size;
@@ -181,7 +181,7 @@ export class Weights {
           made.push(
             form === 'experts'
               ? transposedFactor(backend, own, rows)
-              : factorOf(backend, own, [rows, size / rows]),
+              : productFactor(backend, own, [rows, size / rows]),
           );
         }
         return made.reduce((sum, { size: elements }) => sum + elements, 0);
@@ -238,11 +238,11 @@ function heldTensor<T>(held: ReadonlyMap<Param, T>, tensor: Param): T {
 /** Transposes [rows, columns]. */
 function transposedFactor(backend: Backend, values: Float32Array, rows: number): Tensor2D {
   const columns = values.length / rows;
-  return factorOf(backend, transposed(values, rows, columns), [columns, rows]);
+  return productFactor(backend, transposed(values, rows, columns), [columns, rows]);
 }
 
 /** The right side of products. */
-function factorOf(
+function productFactor(
   { tf, heap }: Backend,
   values: Float32Array,
   [rows = 1, columns = 1]: readonly number[],

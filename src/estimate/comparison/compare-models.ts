@@ -474,7 +474,7 @@ function figuresOf(
   return {
     figures: figures as unknown as ComparedFigures,
     weights: format?.dtype ?? setting.inference.dtype,
-    document: leavesOf(valueAt(document, ['model']), ['model']),
+    document: documentLeaves(valueAt(document, ['model']), ['model']),
     tokenizer: text?.tokenizer ?? null,
     vocabulary,
   };
@@ -517,7 +517,7 @@ function refuseAlike(texts: readonly ComparedText[]): void {
 }
 
 /** Leaf values below `value`, by path. */
-function leavesOf(value: unknown, path: readonly string[]): Map<string, DocumentValue> {
+function documentLeaves(value: unknown, path: readonly string[]): Map<string, DocumentValue> {
   const leaves = new Map<string, DocumentValue>();
   addLeaves(value, path, leaves);
   return leaves;
@@ -528,11 +528,11 @@ function addLeaves(
   path: readonly string[],
   leaves: Map<string, DocumentValue>,
 ): void {
-  if (!isRecord(value)) leaves.set(formatPath(path), plain(value));
+  if (!isRecord(value)) leaves.set(formatPath(path), leafValue(value));
   else for (const [key, inner] of Object.entries(value)) addLeaves(inner, [...path, key], leaves);
 }
 
-function plain(value: unknown): DocumentValue {
+function leafValue(value: unknown): DocumentValue {
   if (value === undefined) return null;
   return typeof value === 'object' && value !== null ? formatJson(value) : (value as DocumentValue);
 }

@@ -41,9 +41,9 @@ export function emitServing(
       : false,
     serving.setting.draft !== undefined &&
       `speculative decoding with ${serving.setting.draft.name}: its flags differ between versions`,
-    replicasOf(serving) > 1 &&
+    serverCount(serving) > 1 &&
       serving.setting.prefillGpus === undefined &&
-      `${replicasOf(serving)} replicas: start one server on the GPUs of each`,
+      `${serverCount(serving)} replicas: start one server on the GPUs of each`,
   ]);
   const all = [...without, ...common];
   const { version } = EMIT_PROGRAMS[name];
@@ -64,7 +64,7 @@ function llamaServer(serving: Serving, model: EmittedModel): ServerCommand {
   const { cluster, cacheDtype, weights, tensorParallel } = setting;
   const isFile = /\.gguf$/i.test(model.name);
   const sequences = sequencesOf(serving);
-  const gpus = replicasOf(serving) === 1 ? cluster.gpus : tensorParallel;
+  const gpus = serverCount(serving) === 1 ? cluster.gpus : tensorParallel;
   const isProcessor = cluster.gpu.kind === 'processor';
   const type = weights.dtype;
   const flags = llamaFlags({ setting, sequences, places });
@@ -117,7 +117,7 @@ function prefillNotes(serving: Serving, changed: string, router: string): readon
   if (prefillGpus === undefined) return [];
   const readers = Math.floor(prefillGpus / gpusOfReplica(serving.setting));
   return [
-    `start ${replicasOf(serving)} of these to decode, and ${readers} to read prompts with ${changed}; each on GPUs of its own`,
+    `start ${serverCount(serving)} of these to decode, and ${readers} to read prompts with ${changed}; each on GPUs of its own`,
     `clients ask ${router}`,
   ];
 }
@@ -165,7 +165,7 @@ function typesOf({ setting }: Serving, name: 'vllm' | 'sglang') {
 
 /** Sequences of a replica at a time. */
 const sequencesOf = (serving: Serving): number =>
-  Math.max(serving.setting.batch, Math.ceil((serving.users.asked ?? 1) / replicasOf(serving)));
+  Math.max(serving.setting.batch, Math.ceil((serving.users.asked ?? 1) / serverCount(serving)));
 
 /** Whether the user said how many sequences a server has; without that, it takes as many as there is room for. */
 const isCountAsked = (serving: Serving): boolean =>
@@ -184,7 +184,7 @@ function machineNotes(
 }
 
 /** Servers of the plan. A placement is one, on all GPUs. */
-const replicasOf = ({ users, places }: Serving): number => (places ? 1 : users.replicas);
+const serverCount = ({ users, places }: Serving): number => (places ? 1 : users.replicas);
 
 /** A placement that was asked for; what is only proposed is no part of the plan. */
 const placesNote = ({ places }: Serving): string | false =>

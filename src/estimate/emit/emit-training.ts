@@ -9,7 +9,7 @@ import {
   type RunField,
   type TrainingRun,
 } from '../../input/training-config/training-run.js';
-import { replicasOf } from '../fit/parallelism/training-axes.js';
+import { trainingReplicas } from '../fit/parallelism/training-axes.js';
 import { asFlag, jsonText, shellText, tomlText, yamlText } from './emit-text.js';
 import type { EmitName, Emitted, EmittedModel } from './emitted.js';
 import { EMIT_PROGRAMS } from './emitted.js';
@@ -125,7 +125,7 @@ export function emitTraining(
     const own = SAME[field] ? SAME[field]?.(asked) : asked[field];
     if (own === undefined || isUsual(field, own) || isEquivalent(name, field, own, back[field]))
       return [];
-    if (field === 'accumulation' && isSame(asked.globalBatch, back.globalBatch)) return [];
+    if (field === 'accumulation' && isEqualSetting(asked.globalBatch, back.globalBatch)) return [];
     const value = typeof own === 'object' ? JSON.stringify(own) : String(own);
     const text = own === true ? FIELD_TITLES[field] : `${FIELD_TITLES[field]} ${value}`;
     const where = left.has(field) ? ': set it in the program that it starts' : '';
@@ -146,7 +146,7 @@ export function emitTraining(
   return {
     program: name,
     version,
-    text: textOf(name, value, machines, notes),
+    text: trainerText(name, value, machines, notes),
     withoutCounterpart: without,
   };
 }
@@ -167,7 +167,7 @@ const EQUIVALENT: Partial<Record<RunField, readonly (readonly unknown[])[]>> = {
 };
 
 const isEquivalent = (name: TrainerName, field: RunField, a: unknown, b: unknown): boolean =>
-  isSame(a, b) ||
+  isEqualSetting(a, b) ||
   [...(EQUIVALENT[field] ?? []), ...(FUSED.has(name) && field === 'optimizer' ? [ADAMW] : [])].some(
     (row) => row.includes(a) && row.includes(b),
   );
@@ -209,7 +209,7 @@ function addTitanKeys(
   }
 }
 
-const isSame = (a: unknown, b: unknown): boolean =>
+const isEqualSetting = (a: unknown, b: unknown): boolean =>
   typeof a === 'number' && typeof b === 'number'
     ? Math.abs(a - b) <= 1e-9 * Math.abs(a)
     : JSON.stringify(a) === JSON.stringify(b);
@@ -229,7 +229,7 @@ function forProgram(name: TrainerName, run: TrainingRun): TrainingRun {
   const { microBatch = 1, accumulation } = run;
   const globalBatch =
     run.globalBatch ??
-    (accumulation === undefined ? undefined : accumulation * microBatch * replicasOf(run));
+    (accumulation === undefined ? undefined : accumulation * microBatch * trainingReplicas(run));
   switch (name) {
     case 'megatron':
     case 'torchtitan': {
@@ -311,7 +311,7 @@ const NOTES: Record<TrainerName, (run: TrainingRun) => string[]> = {
   ],
 };
 
-function textOf(
+function trainerText(
   name: TrainerName,
   value: Record<string, unknown>,
   machines: Machines,

@@ -1,7 +1,7 @@
 /** Plans as settings of a training, under the names that all programs share. */
 import type { StateDivision, TrainingRun } from '../../input/training-config/training-run.js';
 import type { FitResult } from '../fit/fits.js';
-import { replicasOf, type TrainingAxes } from '../fit/parallelism/training-axes.js';
+import { type TrainingAxes, trainingReplicas } from '../fit/parallelism/training-axes.js';
 import type { TrainPlanResult } from '../training/plan-training.js';
 import type { TrainingValues } from '../training/training-settings.js';
 
@@ -43,7 +43,7 @@ export function runOfFit(
   const setting = result.adapters?.setting ?? result.training?.setting;
   if (setting === undefined || purpose === 'serving') return undefined;
   const { cluster, context, microBatch, pipelineParallel } = setting;
-  const replicas = replicasOf({ ...setting, gpus: cluster.gpus });
+  const replicas = trainingReplicas({ ...setting, gpus: cluster.gpus });
   const stepTokens = microBatch * context * replicas;
   const accumulation =
     setting.globalBatchTokens === undefined

@@ -50,7 +50,7 @@ export const eachBound = <T>(
 ): Bounds => byBound((bound) => make(values[bound], bound));
 
 /** Largest number from 1 to `most` that `holds`, 0 for none. Larger numbers than a failing one must fail too. */
-export function largest(most: number, holds: (count: number) => boolean): number {
+export function largestCount(most: number, holds: (count: number) => boolean): number {
   let [held, fails] = [0, 1];
   // Start by doubling: most answers are far below `most`, and each test takes time.
   while (fails <= most && holds(fails)) [held, fails] = [fails, 2 * fails];

@@ -29,7 +29,7 @@ import type { FitRequest, ModelToFit, Resolved } from './fits.js';
 import { type StoredModel, type StoredWeightFormat, storedWeightFormat } from './model-memory.js';
 import { dividedExperts } from './parallelism/model-axes.js';
 import { parallelismOf } from './parallelism/parallelism.js';
-import { replicasOf, trainingAxesOf } from './parallelism/training-axes.js';
+import { trainingAxesOf, trainingReplicas } from './parallelism/training-axes.js';
 import { isPlaceable, placesWish, refusePlacesOfTraining } from './places/places-options.js';
 import type { Purpose } from './purpose.js';
 import { refuseOfDecoding } from './serving/encoder-pass.js';
@@ -77,7 +77,7 @@ function trainingSettingOf(
   const resolved = resolveSetting({ ...wish, dtype: 'bf16', causal: false }, hints, positions);
   const { batch: microBatch, ...training } = resolved.training;
   const axes = trainingAxesOf(options, cluster.gpus);
-  const replicas = replicasOf({ ...axes, gpus: cluster.gpus });
+  const replicas = trainingReplicas({ ...axes, gpus: cluster.gpus });
   const sharding = shardingOf(options, hints);
   const part = trainingOffload(options);
   const memory = namedMemory(options);

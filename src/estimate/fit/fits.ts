@@ -237,7 +237,7 @@ function servingOf(
   const throughput = serverThroughput(model, { setting, draft }, price);
   const cost = price !== undefined && fit.load && servingCost(fit.load, setting, price);
   const generation = answerFlopsOf(model, { prompt, generated: output });
-  const places = placesOf(model, request, fit);
+  const places = placementFit(model, request, fit);
   return {
     contextOrigin: request.contextOrigin,
     setting,
@@ -253,7 +253,7 @@ function servingOf(
 }
 
 /** Where a model is placed that the GPUs do not hold: as asked, or on a card of a desktop as its memory allows. */
-function placesOf(
+function placementFit(
   model: LanguageModel,
   { setting, users, places: wish, isPlaceable = false }: NonNullable<FitRequest['serving']>,
   { verdict }: ServingFit,

@@ -76,7 +76,7 @@ const LEAST_BYTES: Readonly<Record<string, number>> = {
 /** Types in which every model can be served, and trainings. The others are those of published weights. */
 const OF_ALL_MODELS = ['bf16', 'int8', 'int4', 'lora', 'qlora', 'train'];
 
-const keyOf = ({ use, dtype }: TableUse): string => dtype ?? use;
+const useKey = ({ use, dtype }: TableUse): string => dtype ?? use;
 
 /**
  * Tries the models from the largest one down, until each use has some.
@@ -97,7 +97,7 @@ export async function largestModels(
     if (!keys.some((key) => isOpen(key, known.parameters))) continue;
     const described = await asked(candidate);
     for (const { use, on } of described ? usesOf(described.model, described.request) : []) {
-      const key = keyOf(use);
+      const key = useKey(use);
       const fit = isOpen(key, known.parameters) ? on(cluster) : undefined;
       if (fit === undefined) continue;
       const row = found.get(key) ?? { ...use, models: [] };
@@ -107,7 +107,7 @@ export async function largestModels(
     }
   }
   const order = Object.keys(LEAST_BYTES);
-  return [...found.values()].sort((a, b) => order.indexOf(keyOf(a)) - order.indexOf(keyOf(b)));
+  return [...found.values()].sort((a, b) => order.indexOf(useKey(a)) - order.indexOf(useKey(b)));
 }
 
 type Fit = Pick<FittingModel, 'memoryBytes' | 'tokensPerSecond'>;

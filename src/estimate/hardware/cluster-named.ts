@@ -24,7 +24,9 @@ export function mixedCluster(parts: readonly Cards[]): Cluster {
   }
   const all = cards.map((each) => each.gpu);
   const [least] = all.toSorted((a, b) => capacityOf(a).value - capacityOf(b).value);
-  const [slowest] = all.toSorted((a, b) => speedOf(a) - speedOf(b) || a.bandwidth - b.bandwidth);
+  const [slowest] = all.toSorted(
+    (a, b) => densePeak(a) - densePeak(b) || a.bandwidth - b.bandwidth,
+  );
   if (least === undefined || slowest === undefined) throw new Error('a cluster without GPUs');
   const gpus = cards.reduce((sum, each) => sum + each.gpus, 0);
   if (cards.length === 1) return { gpu: slowest, gpus, network: null };
@@ -52,7 +54,7 @@ export function mixedCluster(parts: readonly Cards[]): Cluster {
 }
 
 /** Dense operations per second in 16 bits, or in the type with the next best peak that is known. */
-const speedOf = ({ peakFlops: { bf16, f16, f32 } }: Gpu): number => bf16 ?? f16 ?? f32 ?? 0;
+const densePeak = ({ peakFlops: { bf16, f16, f32 } }: Gpu): number => bf16 ?? f16 ?? f32 ?? 0;
 
 /** Name of a cluster for `--gpu`, without the number of GPUs of one kind: `2xrtx-3090+rtx-4090`. */
 export const clusterName = ({ gpu, cards }: Cluster): string =>
@@ -70,7 +72,7 @@ export const withGpus = (cluster: Cluster, change: (gpu: Gpu) => Gpu): Cluster =
 });
 
 /** Each GPU of a cluster, in order. */
-export const gpusOf = ({ gpu, gpus, cards }: Cluster): Gpu[] =>
+export const gpusInOrder = ({ gpu, gpus, cards }: Cluster): Gpu[] =>
   (cards ?? [{ gpu, gpus }]).flatMap((each) => Array.from({ length: each.gpus }, () => each.gpu));
 
 /** Words that are in the name of a card of a laptop, and in those of a faster one: without them, another card is meant. */

@@ -145,14 +145,14 @@ function namedWithMemory<Entry extends Named>(
   const names = models.map(({ entry }) => entry.name);
   throw usageError(
     `no ${quote(rest)} with ${size} GB is known`,
-    `write ${listed(names)}, or describe it in a file for ${setting('hardware', 'FILE')}`,
+    `write ${gpuList(names)}, or describe it in a file for ${setting('hardware', 'FILE')}`,
   );
 }
 
 /** Candidates that an error lists. */
 const MOST_LISTED = 8;
 
-const listed = (names: readonly string[]): string => {
+const gpuList = (names: readonly string[]): string => {
   const rest = names.length - MOST_LISTED;
   return `${names.slice(0, MOST_LISTED).join(', ')}${rest > 0 ? ` and ${rest} more` : ''}`;
 };
@@ -164,7 +164,7 @@ function ambiguous(text: string, found: readonly Candidate<Named>[]): UserError 
     return usageError(`unknown GPU or machine ${quote(text)}`, `did you mean ${first}?`);
   }
   return usageError(
-    `${setting('gpu')} ${quote(text)} could be ${listed(names)}`,
+    `${setting('gpu')} ${quote(text)} could be ${gpuList(names)}`,
     `write one of them, as in ${setting('gpu', first)}`,
   );
 }
@@ -181,7 +181,7 @@ function memoryAlone(text: string, gigabytes: number, entries: readonly Named[])
   return usageError(
     `${setting('gpu')}: expected the name of a GPU, found the memory ${quote(text.trim())}`,
     all.length > 0
-      ? `write a GPU that has it: ${listed(all)}`
+      ? `write a GPU that has it: ${gpuList(all)}`
       : `see ${commandText('fit')} ${setting('listGpus')}`,
   );
 }

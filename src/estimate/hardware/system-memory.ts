@@ -24,7 +24,7 @@ export interface SystemMemory {
 const USUAL_CHANNELS = 2;
 
 /** The usual memory of a desktop since 2023: two channels of DDR5-5600. */
-const USUAL = memoryOf(USUAL_CHANNELS, 'DDR5', 5600);
+const USUAL = channelBandwidth(USUAL_CHANNELS, 'DDR5', 5600);
 
 /** `4xddr4-3200`, `DDR5-6000`, `lpddr5x 8533` */
 const TYPE = /^(?:(\d{1,2})\s*[x×*]\s*)?(lp)?ddr([345])x?[- ]?(\d{3,5})$/i;
@@ -35,7 +35,7 @@ const RATE = /^(\d+(?:\.\d+)?)\s*gb(?:\/s|ps)?$/i;
 /** Slowest and fastest transfers of a memory, in millions a second, and most channels of a machine. */
 const TRANSFERS = { least: 400, most: 20_000, channels: 24 } as const;
 
-function memoryOf(channels: number, type: string, megatransfers: number) {
+function channelBandwidth(channels: number, type: string, megatransfers: number) {
   return {
     bandwidth: channels * CHANNEL_BYTES * megatransfers * 1e6,
     channels,
@@ -71,7 +71,7 @@ export function systemMemory(
     return { bytes, bandwidth, channels, label: most, isAssumed: memory !== null };
   }
   if (speed === undefined) return { bytes, ...USUAL, isAssumed: true };
-  const found = speedOf(speed.trim(), processor?.channels ?? undefined);
+  const found = memorySpeed(speed.trim(), processor?.channels ?? undefined);
   if (found !== undefined) return { bytes, ...found, isAssumed: false };
   throw usageError(
     `expected the speed of a memory, found ${quote(speed)}`,
@@ -80,7 +80,7 @@ export function systemMemory(
 }
 
 /** @param own Channels of the processor; undefined: those of a desktop. */
-function speedOf(
+function memorySpeed(
   speed: string,
   own: number | undefined,
 ): Pick<SystemMemory, 'bandwidth' | 'channels' | 'label'> | undefined {
@@ -97,7 +97,7 @@ function speedOf(
     megatransfers >= TRANSFERS.least &&
     megatransfers <= TRANSFERS.most;
   return isKnown
-    ? memoryOf(channels, `${low.toUpperCase()}DDR${generation}`, megatransfers)
+    ? channelBandwidth(channels, `${low.toUpperCase()}DDR${generation}`, megatransfers)
     : undefined;
 }
 

@@ -42,7 +42,7 @@ interface AllocationRequest {
 export function allocatedSizes(space: ModelSpace, request: AllocationRequest): Sizes | undefined {
   if (!space.dimensions.feedForward) return undefined;
   const candidates: { readonly sizes: Sizes; readonly shares: Shares }[] = [];
-  for (const [index, width] of widthsOf(space, request).entries()) {
+  for (const [index, width] of candidateWidths(space, request).entries()) {
     if (index >= NEAREST && candidates.length > 0) break;
     const layouts = layoutsOf(space, width, request.headDims);
     candidates.push(...layouts.flatMap((layout) => sizesFor(space, { width, layout }, request)));
@@ -58,7 +58,7 @@ export function allocatedSizes(space: ModelSpace, request: AllocationRequest): S
 const NEAREST = 2;
 
 /** Widths from the first whose embeddings have their share downwards. */
-function widthsOf(
+function candidateWidths(
   space: ModelSpace,
   { maxParameters, width, headDims }: AllocationRequest,
 ): number[] {

@@ -249,7 +249,7 @@ function* searchWithin(
   request: PlanRequest,
   isFolded: boolean,
 ): Searching<Searched> {
-  const limits = limitsOf(request);
+  const limits = planLimits(request);
   function* within(minParameters: Exact): Searching<Searched> {
     const searched = { ...searchRequest(request), isFolded, minParameters: Number(minParameters) };
     return { limits: { ...limits, minParameters }, result: yield* search(space, searched) };
@@ -262,7 +262,7 @@ function* searchWithin(
 
 /** The first search of a plan. @throws UserError for limits that contradict each other. */
 export function searchRequest(request: PlanRequest): SearchRequest {
-  const { minParameters, maxParameters, maxMemory } = limitsOf(request);
+  const { minParameters, maxParameters, maxMemory } = planLimits(request);
   return {
     ...request,
     align: request.align ?? DEFAULT_ALIGN,
@@ -341,7 +341,7 @@ function withoutDimensions({ name }: Family): UserError {
   );
 }
 
-function limitsOf(request: PlanRequest): Plan['limits'] {
+function planLimits(request: PlanRequest): Plan['limits'] {
   const {
     maxParameters,
     minParameters = defaultMinimum(maxParameters),

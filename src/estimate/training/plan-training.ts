@@ -364,7 +364,7 @@ function accumulationRows(
       microBatch,
       accumulation,
       gpus,
-      memory: plain(total),
+      memory: plainBounds(total),
       verdict: isKnown ? verdict : null,
       isPlanned: microBatch === size.microBatch,
     };
@@ -383,17 +383,20 @@ function onHardware(
   return {
     gpu: gpu.title,
     gpus,
-    memory: plain(total),
+    memory: plainBounds(total),
     capacity: capacity.value,
     verdict,
-    stepSeconds: step ? plain(step.seconds) : null,
+    stepSeconds: step ? plainBounds(step.seconds) : null,
     tokensPerSecond: step?.tokensPerSecond.value ?? null,
-    totalSeconds: time ? plain(time.totalSeconds) : null,
-    cost: time && price !== undefined ? plain(trainingCost(time.totalSeconds, gpus, price)) : null,
+    totalSeconds: time ? plainBounds(time.totalSeconds) : null,
+    cost:
+      time && price !== undefined
+        ? plainBounds(trainingCost(time.totalSeconds, gpus, price))
+        : null,
   };
 }
 
-const plain = (bounds: Bounds): PlainBounds => byBound((bound) => bounds[bound].value);
+const plainBounds = (bounds: Bounds): PlainBounds => byBound((bound) => bounds[bound].value);
 
 /** Points of the learning rate, at most `most`, with the first and the last step. */
 export function ratePoints(

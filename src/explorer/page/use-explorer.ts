@@ -2,7 +2,7 @@
 import { useCallback, useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { bugAnswer, type ModelAnswers, modelAnswers } from '../answers.js';
 import type { ExploredModel, ExplorerSetting, ExplorerState } from '../explorer-state.js';
-import { changed, type History, historyOf, redone, undone } from '../history.js';
+import { extendedHistory, type History, historyOf, redone, undone } from '../history.js';
 import { linkedState, linkFragment } from '../link.js';
 import { type FitData, FitWorker } from './worker.js';
 
@@ -23,7 +23,7 @@ export interface ExplorerControl {
   readonly answers: readonly Answers[];
   readonly canUndo: boolean;
   readonly canRedo: boolean;
-  /** @param change Name of a change that continues, for `changed`. */
+  /** @param change Name of a change that continues, for `extendedHistory`. */
   update(next: (state: ExplorerState) => ExplorerState, change?: string): void;
   undo(): void;
   redo(): void;
@@ -37,7 +37,7 @@ export function useExplorer(initial: ExplorerState, program: string): ExplorerCo
   const state = history.present;
   const update = useCallback(
     (next: (state: ExplorerState) => ExplorerState, change?: string) =>
-      setHistory((kept) => changed(kept, next(kept.present), change)),
+      setHistory((kept) => extendedHistory(kept, next(kept.present), change)),
     [],
   );
   useLink(state, update);
@@ -82,14 +82,15 @@ interface Asked<Answer> {
   readonly answer: Answer;
 }
 
-const keyOf = (model: ExploredModel, setting: ExplorerSetting) => JSON.stringify([model, setting]);
+const exploredKey = (model: ExploredModel, setting: ExplorerSetting) =>
+  JSON.stringify([model, setting]);
 
 function useAnswers({ models, setting }: ExplorerState, program: string): readonly Answers[] {
   const [first, second] = models;
   const nows = [useModel(first, setting), useModel(second, setting)];
   const fits = useFits(models, setting, program);
   return models.map((model, index): Answers => {
-    const key = keyOf(model, setting);
+    const key = exploredKey(model, setting);
     const [now, fit] = [nows[index], fits[index]];
     return {
       model,
@@ -107,7 +108,7 @@ function useModel(
   setting: ExplorerSetting,
 ): Asked<ModelAnswers> | undefined {
   const [known, setKnown] = useState<Asked<ModelAnswers> | undefined>();
-  const key = model && keyOf(model, setting);
+  const key = model && exploredKey(model, setting);
   useEffect(() => {
     let isCurrent = model !== undefined;
     if (model === undefined || key === undefined) setKnown(undefined);
@@ -149,10 +150,10 @@ function useFits(
       }),
     [program],
   );
-  const [first, second] = models.map((model) => keyOf(model, setting));
+  const [first, second] = models.map((model) => exploredKey(model, setting));
   useEffect(() => {
     models.forEach((model, index) => {
-      const key = keyOf(model, setting);
+      const key = exploredKey(model, setting);
       if (asked.current[index] === key) return;
       asked.current[index] = key;
       worker.ask(String(index), model, setting);

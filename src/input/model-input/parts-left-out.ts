@@ -68,11 +68,11 @@ export function partsLeftOut(
   own: ReadonlySet<string>,
   ignored: readonly Ignored[],
 ): LeftOutPart[] {
-  const places = new Set([...own].map(placeOf));
+  const places = new Set([...own].map(partPrefix));
   const parts = new Map<string, LeftOutPart>();
   const other = new Set<string>();
   for (const [name, { tensor }] of storedNames(checkpoint)) {
-    const place = placeOf(name);
+    const place = partPrefix(name);
     if (places.has(place)) continue;
     if (firstOfPattern(name, ignored) === undefined) other.add(place);
     const before = parts.get(place)?.parameters ?? 0;
@@ -86,7 +86,7 @@ export function partsLeftOut(
 }
 
 /** `model.vision_tower` of `model.vision_tower.blocks.0.weight`, `visual` of `visual.patch_embed.weight`. */
-function placeOf(name: string): string {
+function partPrefix(name: string): string {
   const [first = '', second = ''] = name.split('.');
   return first === 'model' || first === 'thinker' ? `${first}.${second}` : first;
 }

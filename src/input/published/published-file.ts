@@ -76,20 +76,24 @@ export interface PublishedModel {
   readonly isUsual: boolean;
 }
 
-const listed = (value: string | readonly string[] | undefined): readonly string[] =>
+const stringList = (value: string | readonly string[] | undefined): readonly string[] =>
   value === undefined ? [] : typeof value === 'string' ? [value] : value;
 
 /** Repositories of a size. */
 export function hubOf(series: PublishedSeries, size: string): string[] {
-  const own = listed(series.sizes[size]?.hub ?? series.hub);
+  const own = stringList(series.sizes[size]?.hub ?? series.hub);
   return own.map((each) => each.replace('$b', () => size).replace('$B', () => size.toUpperCase()));
 }
 
 /** The settings of a size in its family, without those that have the default. */
-export function modelOf(file: PublishedFile, series: PublishedSeries, size: string): Settings {
+export function publishedSettings(
+  file: PublishedFile,
+  series: PublishedSeries,
+  size: string,
+): Settings {
   const { like, model } = series.sizes[size] ?? {};
   const base = like === undefined ? named(file, series.model) : settingsOf(file, like);
-  return written(file, { ...base, ...named(file, model) }) as Settings;
+  return expandedValue(file, { ...base, ...named(file, model) }) as Settings;
 }
 
 /** Settings with their names in place of letters. */
@@ -97,11 +101,13 @@ const named = ({ keys }: PublishedFile, settings: Settings = {}): Settings =>
   Object.fromEntries(Object.entries(settings).map(([key, value]) => [keys[key] ?? key, value]));
 
 /** A value without the short forms of its lists. */
-function written(file: PublishedFile, value: unknown): unknown {
+function expandedValue(file: PublishedFile, value: unknown): unknown {
   if (!isRecord(value)) return value;
   if (typeof value.kinds === 'string') return [...value.kinds].map((kind) => file.kinds[kind]);
   if (Array.isArray(value.float32)) return value.float32.map(Math.fround);
-  return Object.fromEntries(Object.entries(value).map(([key, each]) => [key, written(file, each)]));
+  return Object.fromEntries(
+    Object.entries(value).map(([key, each]) => [key, expandedValue(file, each)]),
+  );
 }
 
 /** The settings of a preset. */
@@ -109,7 +115,7 @@ function settingsOf(file: PublishedFile, preset: string): Settings {
   for (const series of file.series) {
     for (const [size, row] of Object.entries(series.sizes)) {
       if (presetName(series, size) === preset && row?.preset === undefined)
-        return modelOf(file, series, size);
+        return publishedSettings(file, series, size);
     }
   }
   const [family = '', name = ''] = preset.split('/');
@@ -177,7 +183,7 @@ export const publishedModel = (preset: string): PublishedModel | undefined =>
 export function publishedDocument({ family, of, row, size }: PublishedModel): FamilyDocument {
   const stored = row.quantization ?? of.quantization;
   return {
-    model: { family, ...modelOf(publishedFile(), of, size) },
+    model: { family, ...publishedSettings(publishedFile(), of, size) },
     ...(stored && { quantization_config: stored }),
   } as FamilyDocument;
 }

@@ -90,18 +90,18 @@ interface NameIndex {
 
 let known: NameIndex | undefined;
 
-const keyOf = (name: string): string => spelled(withoutVersion(name));
+const nameKey = (name: string): string => spelled(withoutVersion(name));
 
 /** Repositories of a model, and its names without an owner. */
 function sizedNames({ hub, of, row, size, name, family }: PublishedModel): string[] {
   const owned = hub.flatMap((each) => {
     const [owner = '', own = ''] = each.split('/');
-    return [keyOf(own), `${owner.toLowerCase()}/${keyOf(own)}`];
+    return [nameKey(own), `${owner.toLowerCase()}/${nameKey(own)}`];
   });
   const stems = [...of.names, ...(row.names ?? [])];
   const sizes = [size, ...(row.also ?? [])];
-  const spoken = stems.flatMap((stem) => sizes.map((each) => keyOf(`${stem}-${each}`)));
-  return [...owned, keyOf(name), `${family}/${keyOf(name)}`, ...spoken];
+  const spoken = stems.flatMap((stem) => sizes.map((each) => nameKey(`${stem}-${each}`)));
+  return [...owned, nameKey(name), `${family}/${nameKey(name)}`, ...spoken];
 }
 
 function nameIndex(): NameIndex {
@@ -110,7 +110,7 @@ function nameIndex(): NameIndex {
   const unsized = new Map<string, PublishedModel[]>();
   for (const model of publishedModels()) {
     for (const name of sizedNames(model)) if (!sized.has(name)) sized.set(name, model);
-    for (const stem of new Set([...model.of.names, ...(model.row.names ?? [])].map(keyOf))) {
+    for (const stem of new Set([...model.of.names, ...(model.row.names ?? [])].map(nameKey))) {
       unsized.set(stem, [...(unsized.get(stem) ?? []), model]);
     }
   }
@@ -122,7 +122,7 @@ function nameIndex(): NameIndex {
 export function publishedModelNamed(text: string): NamedModel | undefined {
   const name = text.trim().replace(PAGE, '').replace(LIBRARY, '').replace(USUAL_REVISION, '');
   const [owner, own] = name.includes('/') ? name.split(/\/(.*)/s) : [undefined, name];
-  const key = keyOf(own ?? '');
+  const key = nameKey(own ?? '');
   if (key === '') return undefined;
   const { sized, unsized } = nameIndex();
   const exact = sized.get(owner === undefined ? key : `${owner.toLowerCase()}/${key}`);
@@ -148,7 +148,7 @@ export function builtInAdvice(repository: string): string | undefined {
 
 /** Presets of a series whose name has no usual size; none for another name. */
 export function publishedSizes(text: string): readonly string[] {
-  const key = keyOf(text.trim());
+  const key = nameKey(text.trim());
   return key === '' ? [] : (nameIndex().unsized.get(key) ?? []).map(({ preset }) => preset);
 }
 
@@ -239,19 +239,19 @@ export function hubRepository(name: string): string | undefined {
     const hub = publishedModelNamed(own)?.model.hub ?? [];
     return hub.find((each) => each.toLowerCase() === own.toLowerCase()) ?? own;
   }
-  const wanted = keyOf(own);
+  const wanted = nameKey(own);
   const named = publishedModelNamed(own);
   if (named !== undefined) {
     const { hub } = named.model;
-    const alike = hub.filter((each) => keyOf(each.slice(each.indexOf('/') + 1)) === wanted);
+    const alike = hub.filter((each) => nameKey(each.slice(each.indexOf('/') + 1)) === wanted);
     const version = versionOf(own);
     const candidates = alike.length > 0 ? alike : hub;
     return candidates.find((each) => versionOf(each) === version) ?? candidates[0];
   }
   for (const [base, sizes, repository] of publishedFile().elsewhere) {
     const all = sizes.split(' ');
-    const size = all.find((each) => keyOf(`${base}-${each}`) === wanted);
-    const usual = keyOf(base) === wanted ? all[0] : undefined;
+    const size = all.find((each) => nameKey(`${base}-${each}`) === wanted);
+    const usual = nameKey(base) === wanted ? all[0] : undefined;
     const meant = size ?? usual;
     if (meant !== undefined) {
       return repository.replace('$B', () => meant.toUpperCase()).replace('$b', () => meant);
@@ -285,6 +285,6 @@ function repositoryOf(name: string): string | undefined {
     return asked;
   if (model === undefined) return undefined;
   // The name of the model itself means its first repository; that of a sister with the same sizes, another one.
-  const isItself = keyOf(own ?? '') === keyOf(model.name) && versionOf(own ?? '') === '';
+  const isItself = nameKey(own ?? '') === nameKey(model.name) && versionOf(own ?? '') === '';
   return isItself ? model.hub[0] : (hubRepository(own ?? '') ?? model.hub[0]);
 }

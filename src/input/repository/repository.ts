@@ -161,7 +161,7 @@ interface Places {
 }
 
 function placesIn(file: string): Places & Pick<RepositoryWeights, 'layout' | 'missing'> {
-  const names = namesOf(file);
+  const names = fileNamesIfFolder(file);
   if (names === undefined) {
     const folder = path.dirname(file);
     const weights = { stem: '', variant: '', ending: '', names: [path.basename(file)] };
@@ -285,7 +285,7 @@ export const isComponentList = (name: string): boolean => name === PIPELINE || n
 /** Weights of the repository itself (`.`) or of a folder in it. */
 function namedPlaces(file: string, name: string, named: string | null): Places {
   const folder = name === '.' ? file : path.join(file, name);
-  const names = namesOf(folder) ?? [];
+  const names = fileNamesIfFolder(folder) ?? [];
   const found = named ?? classIn(configOf(folder));
   if (isDistributedFolder(names)) {
     const weights = { stem: '', variant: '', ending: '', names: [] };
@@ -443,7 +443,7 @@ function mergedDtypes(components: readonly RepositoryComponent[]): Totals['dtype
 // ── Configs ──────────────────────────────────────────────────────────────────────────────────────
 
 /** Names of the files in a folder; undefined where the path is not a folder. */
-function namesOf(folder: string): readonly string[] | undefined {
+function fileNamesIfFolder(folder: string): readonly string[] | undefined {
   try {
     return fileNamesIn(folder).sort();
   } catch {
@@ -475,9 +475,9 @@ const refusedList = (file: string, what: string) =>
 
 /** The config of a folder, or of the folder of a file. */
 function configOf(file: string): unknown {
-  const names = namesOf(file);
+  const names = fileNamesIfFolder(file);
   if (names === undefined)
-    return configOfFolder(path.dirname(file), namesOf(path.dirname(file)) ?? []);
+    return configOfFolder(path.dirname(file), fileNamesIfFolder(path.dirname(file)) ?? []);
   return configOfFolder(file, names);
 }
 
@@ -485,7 +485,7 @@ const configOfFolder = (folder: string, names: readonly string[]): unknown =>
   jsonIn(folder, names, 'config.json') ?? jsonIn(folder, names, ADAPTER_CONFIG);
 
 const pipelineClass = (file: string): string | null =>
-  textIn(jsonIn(file, namesOf(file) ?? [], PIPELINE), '_class_name');
+  textIn(jsonIn(file, fileNamesIfFolder(file) ?? [], PIPELINE), '_class_name');
 
 /** Class of a model in its config: that of transformers, of diffusers, or the kind of adapter of PEFT. */
 function classIn(config: unknown): string | null {

@@ -68,7 +68,7 @@ function setsOf(names: readonly string[]): Iterable<WeightFiles> {
   for (const name of names) {
     if (name.startsWith('.') || !(isIndexName(name) || isVariantIndex(name) || isOfModel(name)))
       continue;
-    const { stem, variant, ending } = partsOf(name);
+    const { stem, variant, ending } = fileNameParts(name);
     const key = JSON.stringify([stem, variant, ending]);
     const found = sets.get(key);
     if (found) found.names.push(name);
@@ -82,7 +82,7 @@ const isVariantIndex = (name: string) => /\.(?:safetensors|bin)\.index\.\w+\.jso
 
 const isOfModel = (name: string) => hasWeightsExtension(name) && isWeightsName(name);
 
-function partsOf(name: string): Omit<WeightFiles, 'names'> {
+function fileNameParts(name: string): Omit<WeightFiles, 'names'> {
   const [, ofIndex = name, indexVariant = ''] = /^(.*)\.index(?:\.(\w+))?\.json$/.exec(name) ?? [];
   const dot = ofIndex.lastIndexOf('.');
   const ending = ofIndex.slice(dot + 1).toLowerCase();

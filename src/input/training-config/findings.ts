@@ -10,7 +10,7 @@ import { FIELD_TITLES, type RunField, type TrainingRun } from './training-run.js
 type PlaceOf = TrainingConfig['placeOf'];
 
 /** Replicas of a run; undefined where it does not say. */
-export function replicasOf(run: TrainingRun): number | undefined {
+export function runReplicas(run: TrainingRun): number | undefined {
   const { gpus, tensorParallel = 1, pipelineParallel = 1, contextParallel = 1 } = run;
   if (run.dataParallel !== undefined) return run.dataParallel;
   if (gpus === undefined) return undefined;
@@ -19,7 +19,7 @@ export function replicasOf(run: TrainingRun): number | undefined {
 }
 
 /** GPUs of a run: the given ones, or those of all degrees. */
-export function gpusOf(run: TrainingRun): number | undefined {
+export function runGpus(run: TrainingRun): number | undefined {
   if (run.gpus !== undefined) return run.gpus;
   if (run.dataParallel === undefined) return undefined;
   const { tensorParallel = 1, pipelineParallel = 1, contextParallel = 1 } = run;
@@ -27,7 +27,7 @@ export function gpusOf(run: TrainingRun): number | undefined {
 }
 
 /** Optimizer steps of a run, where it says so. */
-const stepsOf = ({ steps, samples, globalBatch }: TrainingRun): number | undefined =>
+const optimizerSteps = ({ steps, samples, globalBatch }: TrainingRun): number | undefined =>
   steps ?? (samples !== undefined && globalBatch ? Math.floor(samples / globalBatch) : undefined);
 
 /** @param given The settings of the file, without defaults. */
@@ -44,9 +44,9 @@ export function runProblems(
     suggestion,
   });
   const { microBatch, accumulation, globalBatch } = given;
-  const replicas = replicasOf(given);
+  const replicas = runReplicas(given);
   const each = (run.tensorParallel ?? 1) * (run.pipelineParallel ?? 1) * (run.contextParallel ?? 1);
-  const steps = stepsOf(run);
+  const steps = optimizerSteps(run);
   return present<Problem>([
     given.bf16 === true &&
       given.fp16 === true &&

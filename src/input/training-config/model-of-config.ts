@@ -33,7 +33,7 @@ export function modelOfConfig(config: TrainingConfig): ConfigModel | undefined {
     return { reference: file };
   }
   if (model === undefined) return undefined;
-  const beside = placesOf(file, model).find(isHere);
+  const beside = modelPlaces(file, model).find(isHere);
   if (beside !== undefined) return { reference: beside };
   if (locateModel(model).kind === 'preset') return { reference: model };
   const [, owner, name] = /^([\w.-]+)\/([\w.-]+)$/.exec(model) ?? [];
@@ -64,7 +64,7 @@ export function modelProblem({ file, run, placeOf }: TrainingConfig): Problem | 
     return refused(`expected a model, found ${quote(model)}`);
   }
   const folders = ['.', path.dirname(file)].flatMap(allowedFolders);
-  for (const place of placesOf(file, model)) {
+  for (const place of modelPlaces(file, model)) {
     const status = statusOf(place);
     if (status === undefined || status.isDirectory()) continue;
     if (!status.isFile()) return refused(`expected a regular file at ${quote(model)}`);
@@ -77,7 +77,7 @@ export function modelProblem({ file, run, placeOf }: TrainingConfig): Problem | 
 }
 
 /** Where a model of a config can be: as for the user, or beside the config. */
-const placesOf = (file: string, model: string): readonly string[] => [
+const modelPlaces = (file: string, model: string): readonly string[] => [
   model,
   path.join(path.dirname(file), model),
 ];

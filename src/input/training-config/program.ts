@@ -128,7 +128,7 @@ export const onOff = (key: string, field: FieldOf<boolean>): KeyRow => ({
 });
 
 /** A key with a text. */
-export const text = (key: string, field: FieldOf<string>): KeyRow => ({
+export const textRow = (key: string, field: FieldOf<string>): KeyRow => ({
   key,
   read: (value) =>
     typeof value === 'string' ? (value.trim() === '' ? {} : { [field]: value }) : undefined,

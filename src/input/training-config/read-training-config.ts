@@ -62,7 +62,7 @@ interface Recognised {
 }
 
 async function recognisedIn(file: string, isFound: boolean): Promise<Recognised | undefined> {
-  const text = await textOf(file, isFound);
+  const text = await configFileText(file, isFound);
   for (const document of await documentsOf(text, file)) {
     const name = recognised(document);
     if (name !== undefined) return { document, name };
@@ -70,7 +70,7 @@ async function recognisedIn(file: string, isFound: boolean): Promise<Recognised 
   return undefined;
 }
 
-async function textOf(file: string, isFound: boolean): Promise<string> {
+async function configFileText(file: string, isFound: boolean): Promise<string> {
   if (file.endsWith('.py')) {
     throw usageError(
       `${escapeText(file)} is Python, which is not run`,
@@ -122,7 +122,7 @@ interface Leaf {
 }
 
 /** Values below a section, without those of open sections. */
-function leavesOf(
+function sectionLeaves(
   value: Readonly<Record<string, unknown>>,
   isWhole: (key: string) => boolean,
   above: PropertyPath = [],
@@ -130,7 +130,7 @@ function leavesOf(
   return Object.entries(value).flatMap(([name, inner]): Leaf[] => {
     const path = [...above, name];
     if (!isRecord(inner) || isWhole(path.join('.'))) return [{ path, value: inner }];
-    return leavesOf(inner, isWhole, path);
+    return sectionLeaves(inner, isWhole, path);
   });
 }
 
@@ -158,7 +158,7 @@ async function configOf(
   // A row of a section can stand beside rows of keys in it.
   const inRows = (key: string) => [...rows.keys()].some((each) => each.startsWith(`${key}.`));
   const sectionsRead = new Set<string>();
-  const leaves = leavesOf(
+  const leaves = sectionLeaves(
     document.value,
     (key) => (rows.has(key) && !inRows(key)) || (open.has(key) && !inRows(key)),
   );
@@ -207,7 +207,7 @@ async function configOf(
   problems.push(...unknownKeyProblems(document, unknown, program));
   Object.assign(run, program.complete?.(run as TrainingRun, document.value));
   const linked = await linkedRun(document.file, run as TrainingRun);
-  const placeOf = placesOf(document, values);
+  const placeOf = settingPlaces(document, values);
   if (linked) {
     problems.push(...contradictionsWith(linked, run as TrainingRun, placeOf));
     const { model: _, kind: __, ...settings } = linked.given;
@@ -290,7 +290,7 @@ const isOff = (value: unknown): boolean =>
 /** Settings that the name of a file of DeepSpeed only suggests. */
 const FROM_NAME: ReadonlySet<string> = new Set(['division', 'offloadOptimizer']);
 
-function placesOf(
+function settingPlaces(
   document: ConfigDocument,
   values: readonly ReadValue[],
 ): TrainingConfig['placeOf'] {
@@ -309,7 +309,7 @@ async function linkedRun(file: string, run: TrainingRun): Promise<TrainingConfig
   for (const place of [name, path.join(path.dirname(file), name)]) {
     const status = fs.statSync(place, { throwIfNoEntry: false });
     if (!status?.isFile() || status.size > MAX_DOCUMENT_BYTES) continue;
-    const document = parseDocument(await textOf(place, true), place);
+    const document = parseDocument(await configFileText(place, true), place);
     return configOf(document, 'deepspeed');
   }
   return undefined;

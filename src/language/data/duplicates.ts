@@ -172,11 +172,13 @@ const EMPTY = 0xffffffff;
 
 /** Order in which bins are tried to fill an empty bin, the same for all texts. */
 const DONORS = Array.from({ length: HASHES }, (_, bin) =>
-  Uint8Array.from({ length: 16 * HASHES }, (_, attempt) => binOf(mixed(bin * 8191 + attempt + 1))),
+  Uint8Array.from({ length: 16 * HASHES }, (_, attempt) =>
+    binOf(murmurMix(bin * 8191 + attempt + 1)),
+  ),
 );
 
 /** Murmur3's final mix of 32 bits. */
-function mixed(value: number): number {
+function murmurMix(value: number): number {
   let hash = Math.imul(value ^ (value >>> 16), 0x85ebca6b);
   hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35);
   return (hash ^ (hash >>> 16)) >>> 0;
@@ -199,7 +201,7 @@ function signatureOf(text: string): void {
       hash = Math.imul(hash ^ text.charCodeAt(at + unit), 0x01000193);
       hash ^= hash >>> 15;
     }
-    hash = mixed(hash);
+    hash = murmurMix(hash);
     const bin = binOf(hash);
     const value = Math.imul(hash, 0x9e3779b1) >>> 0;
     if (value < (signature[bin] as number)) signature[bin] = value;

@@ -58,7 +58,7 @@ export function parseTokenizer(text: string, file: string, isPlain = false): Par
   if (!isRecord(vocab) && !Array.isArray(vocab)) throw refuse('expected "vocab" in "model"');
   if (!Array.isArray(added)) throw refuse('expected a list for "added_tokens"');
   // The id of a token in a list is its position. Checking each token would be the slowest step.
-  const ids: readonly unknown[] = Array.isArray(vocab) ? vocab : valuesOf(vocab);
+  const ids: readonly unknown[] = Array.isArray(vocab) ? vocab : objectValues(vocab);
   const listed = Array.isArray(vocab) ? tokensOf(vocab, refuse) : undefined;
   const isKnown = (token: string) => (listed ? listed.has(token) : Object.hasOwn(vocab, token));
   const more = new Set<string>();
@@ -150,7 +150,7 @@ function tokensOf(vocab: readonly unknown[], refuse: (what: string) => UserError
 const excerpt = (value: unknown) => String(JSON.stringify(value)).slice(0, 60);
 
 /** Values of a parsed object in the order of its keys; `Object.values` takes three times as long for half a million. */
-function valuesOf(parsed: Readonly<Record<string, unknown>>): unknown[] {
+function objectValues(parsed: Readonly<Record<string, unknown>>): unknown[] {
   const values: unknown[] = [];
   for (const key in parsed) values.push(parsed[key]);
   return values;

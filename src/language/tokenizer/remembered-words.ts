@@ -50,13 +50,13 @@ interface ByteLevel {
 /** Makes a tokenizer remember words. Its tokens stay the same. */
 export function rememberWords({ model, pre_tokenizer: first }: Tokenizer): void {
   if (model && 'cache' in model && 'bpe' in model) Object.assign(model, { cache: new Words() });
-  for (const step of stepsOf(first)) if (isByteLevel(step)) rememberBytes(step);
+  for (const step of preTokenizerSteps(first)) if (isByteLevel(step)) rememberBytes(step);
 }
 
 /** The steps of a pre-tokenizer, in order. */
-function stepsOf(step: unknown): readonly unknown[] {
+function preTokenizerSteps(step: unknown): readonly unknown[] {
   const steps = (step as { readonly tokenizers?: unknown } | null)?.tokenizers;
-  return Array.isArray(steps) ? steps.flatMap(stepsOf) : [step];
+  return Array.isArray(steps) ? steps.flatMap(preTokenizerSteps) : [step];
 }
 
 /** Pre-tokenizers of the library are functions with members. */

@@ -13,7 +13,7 @@ const NAMES: ReadonlySet<string> = new Set(['name', 'aliases']);
 /** Whether two parts of a description are the same except for names. */
 export function areEqualButNames(a: unknown, b: unknown): boolean {
   if (a === b) return true;
-  if (!isObject(a) || !isObject(b)) return Object.is(a, b);
+  if (!isComposite(a) || !isComposite(b)) return Object.is(a, b);
   if (Array.isArray(a)) return isEqualList(a, b);
   let keys = 0;
   for (const key in a) {
@@ -28,7 +28,7 @@ export function areEqualButNames(a: unknown, b: unknown): boolean {
 const isEqualList = (a: readonly unknown[], b: unknown): boolean =>
   Array.isArray(b) && a.length === b.length && a.every((each, at) => areEqualButNames(each, b[at]));
 
-const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
+const isComposite = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === 'object' && value !== null;
 
 /** Blocks seen so far that differ from each other, by what is known of them at once: kind, tensors, elements. */

@@ -339,13 +339,13 @@ function rotaryUnder({ rotary, layers, window }: RotaryGroup, lengths: Lengths):
 
 /** Marks the model's method, or adds the model's setting. */
 function withCurrent(published: readonly RopeMethod[], own: RopeMethod): RopeMethod[] {
-  const same = published.find((method) => isSame(method, own));
+  const same = published.find((method) => isSameMethod(method, own));
   return same
     ? published.map((method) => ({ ...method, current: method === same }))
     : [...published, { ...own, current: true }];
 }
 
-const isSame = (a: RopeMethod, b: RopeMethod): boolean =>
+const isSameMethod = (a: RopeMethod, b: RopeMethod): boolean =>
   a.scaling?.kind === b.scaling?.kind &&
   a.amplitude === b.amplitude &&
   a.frequencies.every(({ frequency }, j) => frequency === b.frequencies[j]?.frequency);

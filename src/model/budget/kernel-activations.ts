@@ -232,7 +232,7 @@ export function scanFigure(blocks: readonly Layer[], setting: ActivationSetting)
 }
 
 /** Properties that determine the kept scores and sums. */
-export const scoresOf = (layer: Scores) => [
+export const scoreProperties = (layer: Scores) => [
   layer.heads,
   layer.spans,
   squaresPerHead(layer),

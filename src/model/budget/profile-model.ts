@@ -312,7 +312,7 @@ interface BlockSpan {
 }
 
 /** A row per block, in order. */
-export function blocksOf(
+export function blockBudgets(
   model: LanguageModel,
   { inference }: Pick<ProfileSetting, 'inference'>,
 ): BlockBudget[] {

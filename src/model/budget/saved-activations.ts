@@ -22,8 +22,8 @@ import {
   OTHER_PARTS,
   scanFigure,
   scoreGradientsFigure,
+  scoreProperties,
   scoresFigure,
-  scoresOf,
   sequencesIn,
   softmaxSums,
   stageOf,
@@ -188,7 +188,8 @@ function activationParts(
 const isOptional = (part: Saved['part']): part is OptionalPart =>
   part === 'dropout' || part === 'unfused' || part === 'repeated';
 
-const labelOf = (part: Saved['part']) => (isOptional(part) ? OTHER_PARTS[part] : COMPONENTS[part]);
+const partLabel = (part: Saved['part']) =>
+  isOptional(part) ? OTHER_PARTS[part] : COMPONENTS[part];
 
 /** Kept intermediates of the attention and scan of `blocks`. */
 function insideKernels(blocks: readonly Layer[], setting: ActivationSetting): PartBytes[] {
@@ -254,7 +255,7 @@ function vectorsFigure({ part, members }: SavedGroup, setting: ActivationSetting
   const sources = [...new Set(members.flatMap(({ sources }) => [...sources]))];
   const source = `saved per token, over all layers: ${sources.join('; ')}`;
   return figure({
-    label: `activations: ${labelOf(part)}`,
+    label: `activations: ${partLabel(part)}`,
     unit: 'bytes',
     formula: mul(sequences, add(...terms)),
     inputs: named,
@@ -362,7 +363,7 @@ export function blocksInBackward(
 ): BlockInBackward[] {
   const setting = { ...whole, stage: undefined };
   const isPlain = (setting.attention ?? 'plain') === 'plain';
-  return kindsIn(model, whole).map(({ inside, block }) => {
+  return stageBlockKinds(model, whole).map(({ inside, block }) => {
     const layers = sumOf(
       'layers of a block',
       activationParts(savedGroups(inside), [], setting),
@@ -380,7 +381,7 @@ export function blocksInBackward(
   });
 }
 
-const kindsIn = (model: LanguageModel, setting: ActivationSetting): BlockKind[] => {
+const stageBlockKinds = (model: LanguageModel, setting: ActivationSetting): BlockKind[] => {
   const { from, to } = stageOf(model, setting);
   const kinds = kindsOfBlocks(model.blocks, model.hidden);
   const distinct = new Set(model.blocks.slice(from, to).map((block) => kinds.get(block)));
@@ -390,7 +391,7 @@ const kindsIn = (model: LanguageModel, setting: ActivationSetting): BlockKind[] 
 /** All activations of the block that runs again, except its input, which is already kept. */
 function largestBlock(model: LanguageModel, whole: ActivationSetting): Figure {
   const setting = { ...whole, stage: undefined };
-  const figures = kindsIn(model, whole).map(({ inside, block }) =>
+  const figures = stageBlockKinds(model, whole).map(({ inside, block }) =>
     sumOf(
       `activations: ${OTHER_PARTS.oneBlock}`,
       activationParts(savedGroups(inside), [block], setting),
@@ -431,7 +432,7 @@ const kindOfBlock = memoizedBy(
     const kept = savedOf(primitivesOf(block, hidden));
     const { attentions, scans } = kernelsOf(block);
     const states = scans.map(({ inner, state }) => [inner, state]);
-    const key = JSON.stringify([kept, attentions.map(scoresOf), states]);
+    const key = JSON.stringify([kept, attentions.map(scoreProperties), states]);
     return { key, kind: { kept, inside: withoutInput(kept), block } };
   },
 );

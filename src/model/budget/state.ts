@@ -243,22 +243,24 @@ const NO_CACHE = 'no layer keeps keys and values';
 
 /** Cached values on one of the GPUs that share the heads. */
 function cachedValues({ attentions, latents, indexes }: StateSizes, gpus: number, rank: number) {
-  const values = new Map(widthsOf(attentions, gpus, rank, 'valueDim'));
-  const heads = widthsOf(attentions, gpus, rank).map(([key, { window, size }]): CachedValues => {
-    const valueSize = values.get(key)?.size ?? size;
-    return {
-      width:
-        size === valueSize
-          ? mul(2, v({ [`width_${key}`]: size }))
-          : add(v({ [`key_width_${key}`]: size }), v({ [`value_width_${key}`]: valueSize })),
-      kept: (context, beyond) => keptOf(window, context, beyond),
-      window,
-      source:
-        size === valueSize
-          ? 'a key and a value of head_dim for each key head and kept position'
-          : 'a key and a value, of different widths, for each key head and kept position',
-    };
-  });
+  const values = new Map(windowWidths(attentions, gpus, rank, 'valueDim'));
+  const heads = windowWidths(attentions, gpus, rank).map(
+    ([key, { window, size }]): CachedValues => {
+      const valueSize = values.get(key)?.size ?? size;
+      return {
+        width:
+          size === valueSize
+            ? mul(2, v({ [`width_${key}`]: size }))
+            : add(v({ [`key_width_${key}`]: size }), v({ [`value_width_${key}`]: valueSize })),
+        kept: (context, beyond) => keptOf(window, context, beyond),
+        window,
+        source:
+          size === valueSize
+            ? 'a key and a value of head_dim for each key head and kept position'
+            : 'a key and a value, of different widths, for each key head and kept position',
+      };
+    },
+  );
   const sharedBy = (name: string, widths: ByWindow, source: string): CachedValues[] =>
     [...widths].map(([key, { window, size }]) => ({
       width: v({ [window === undefined ? name : `${name}_${key}`]: size }),
@@ -282,7 +284,7 @@ function cachedValues({ attentions, latents, indexes }: StateSizes, gpus: number
 }
 
 /** Key heads × the width of a key or value over all layers, for heads with the same window. */
-const widthsOf = (
+const windowWidths = (
   attentions: readonly Scores[],
   gpus: number,
   rank: number,
@@ -299,7 +301,7 @@ const widthsOf = (
 
 const windowsOf = ({ attentions, latents }: StateSizes): Window[] => [
   ...new Map(
-    [...widthsOf(attentions, 1, 0), ...latents].flatMap(([key, { window }]) =>
+    [...windowWidths(attentions, 1, 0), ...latents].flatMap(([key, { window }]) =>
       window === undefined ? [] : [[key, window] as const],
     ),
   ).values(),

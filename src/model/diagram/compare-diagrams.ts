@@ -36,7 +36,7 @@ function comparedLists(
   let [a, b] = [0, 0];
   while (a < nodes.length || b < others.length) {
     const [node, other] = [nodes[a], others[b]];
-    if (node && other && keyOf(node) === keyOf(other)) {
+    if (node && other && nodeKey(node) === nodeKey(other)) {
       merged.push(compared(node, other));
       a += 1;
       b += 1;
@@ -60,7 +60,7 @@ function commonLengths(nodes: readonly DiagramNode[], others: readonly DiagramNo
   );
   for (let a = nodes.length - 1; a >= 0; a--) {
     for (let b = others.length - 1; b >= 0; b--) {
-      const isSame = keyOf(nodes[a] as DiagramNode) === keyOf(others[b] as DiagramNode);
+      const isSame = nodeKey(nodes[a] as DiagramNode) === nodeKey(others[b] as DiagramNode);
       const row = lengths[a] as number[];
       row[b] = isSame
         ? 1 + at(lengths, a + 1, b + 1)
@@ -71,7 +71,7 @@ function commonLengths(nodes: readonly DiagramNode[], others: readonly DiagramNo
 }
 
 /** The number of experts and a tie are facts, not names. */
-const keyOf = ({ kind, label, component }: DiagramNode) =>
+const nodeKey = ({ kind, label, component }: DiagramNode) =>
   `${kind} ${component} ${label.replace(/^\d+ |, tied$/g, '')}`;
 
 const marked = (node: DiagramNode, change: 'added' | 'removed'): DiagramNode => ({

@@ -14,7 +14,7 @@ import { layerPattern } from '../budget/parameters.js';
 import type { Diagram, DiagramLink, DiagramNode } from './diagram.js';
 import { type Draft, draftsFrom, Ownership, series } from './draft.js';
 import { foldedBlocks, singleBlocks } from './fold-blocks.js';
-import { type Around, partOf, seriesOf } from './parts.js';
+import { type Around, layerDraft, seriesOf } from './parts.js';
 
 export interface DrawOptions {
   /** Whether equal blocks are drawn once; default true. */
@@ -38,11 +38,11 @@ export function drawModel(
   countFlops(before, first, setting);
   for (const layer of model.shared) {
     if (ownership.isDefined(layer)) continue;
-    ownership.shared.push(partOf(layer, { ...around, isShared: true }));
+    ownership.shared.push(layerDraft(layer, { ...around, isShared: true }));
   }
   const width = before.width || model.hidden;
   const blocks = model.blocks.map((block) => {
-    const part = partOf(block, { ...around, width });
+    const part = layerDraft(block, { ...around, width });
     countFlops(part, [block], setting);
     return part.kind === 'series' ? part : series(part.component, [part]);
   });

@@ -29,17 +29,17 @@ const isWithin = (node: Draft, whole: Draft): boolean =>
 /** Blocks as groups: neighbours that are equal, and patterns of them that repeat, are drawn once. */
 export function foldedBlocks(blocks: readonly Draft[], ownership: Ownership): Draft[] {
   const keys = blocks.map((block) => JSON.stringify(shapeOf(block, ownership)));
-  return folded(blocks, keys).map(groupOf);
+  return folded(blocks, keys).map(blockGroup);
 }
 
 /** Each block as a group of its own. */
 export const singleBlocks = (blocks: readonly Draft[]): Draft[] =>
-  blocks.map((of, at) => groupOf({ count: 1, at, length: 1, of }));
+  blocks.map((of, at) => blockGroup({ count: 1, at, length: 1, of }));
 
 /** A fold as a group of blocks. */
-function groupOf({ count, at, length, of }: Fold<Draft>): Draft {
+function blockGroup({ count, at, length, of }: Fold<Draft>): Draft {
   const blocks = Array.from({ length }, (_, index) => at + index);
-  const inner = Array.isArray(of) ? (of as Fold<Draft>[]).map(groupOf) : undefined;
+  const inner = Array.isArray(of) ? (of as Fold<Draft>[]).map(blockGroup) : undefined;
   const children = inner ?? (of as Draft).children;
   return draft({
     kind: 'group',

@@ -34,12 +34,12 @@ export interface Around {
 }
 
 /** The draft of a layer and all below it. */
-export function partOf(layer: Layer, outside: Around): Draft {
+export function layerDraft(layer: Layer, outside: Around): Draft {
   const around = { ...outside, component: layer.component ?? outside.component };
   const { ownership, isShared } = around;
   if (!isShared && ownership.isElsewhere(layer)) {
     if (!ownership.isDefined(layer)) {
-      ownership.shared.push(partOf(layer, { ...around, isShared: true }));
+      ownership.shared.push(layerDraft(layer, { ...around, isShared: true }));
     }
     return boxOf(layer, around);
   }
@@ -50,7 +50,7 @@ export function partOf(layer: Layer, outside: Around): Draft {
         : boxOf(layer, around);
     case 'residual':
     case 'sum': {
-      const branches = layer.branches.map((branch) => partOf(branch, around));
+      const branches = layer.branches.map((branch) => layerDraft(branch, around));
       if (layer.kind === 'sum' && !layer.branches.some(hasParts)) return boxOf(layer, around);
       const unread = layer.kind === 'sum' ? (layer.unread ?? []) : [];
       return draft({
@@ -78,7 +78,7 @@ export function partOf(layer: Layer, outside: Around): Draft {
 export function seriesOf(layers: readonly Layer[], around: Around): Draft {
   let { width } = around;
   const parts = layers.map((layer) => {
-    const part = partOf(layer, { ...around, width });
+    const part = layerDraft(layer, { ...around, width });
     ({ width } = part);
     return part;
   });
@@ -202,7 +202,8 @@ function expertsBox(layer: MixtureOfExperts, around: Around): Draft {
 function hybridBlock(layer: HybridBlock, around: Around): Draft {
   const { inputNorm, mamba, attention, srte, alignment, gate, fusion, mlp, outputNorm } = layer;
   const { component, width } = around;
-  const part = (each: Layer) => partOf(each, { ...around, component: each.component ?? component });
+  const part = (each: Layer) =>
+    layerDraft(each, { ...around, component: each.component ?? component });
   const side = (label: string, ...children: Draft[]) =>
     draft({
       kind: 'parallel',
@@ -266,7 +267,7 @@ function altUpBlock(layer: AltUpBlock, around: Around): Draft {
   const claim = (box: Draft, ...layers: Layer[]) =>
     around.ownership.claim(box, layers.flatMap(countedTensors), around.isShared);
   claim(predict, routerNorm, router, prediction);
-  const inside = partOf(inner, { ...around, width: hidden });
+  const inside = layerDraft(inner, { ...around, width: hidden });
   claim(correct, correction);
   around.ownership.claim(correct, [{ tensor: outputScale, count: 1 }], around.isShared);
   // The input of the layer is computed from one stream and added to the others.
@@ -274,7 +275,7 @@ function altUpBlock(layer: AltUpBlock, around: Around): Draft {
     kind: 'residual',
     label: '+',
     notes: ['to the other streams'],
-    children: [{ ...partOf(perLayer, { ...around, width: hidden }), width }],
+    children: [{ ...layerDraft(perLayer, { ...around, width: hidden }), width }],
     ...streams,
   });
   return series(component, [predict, inside, correct, others]);
@@ -311,7 +312,7 @@ const stackName = ({ name }: Layer) => name.split('.').at(-1) ?? name;
 function stackOf(stack: Layer, around: Around): Draft {
   const inside = { ...around, isShared: true };
   const layers = stack.kind === 'sequence' ? stack.layers : [stack];
-  const blocks = layers.map((layer) => series(around.component, [partOf(layer, inside)]));
+  const blocks = layers.map((layer) => series(around.component, [layerDraft(layer, inside)]));
   return draft({
     kind: 'group',
     label: stackName(stack),

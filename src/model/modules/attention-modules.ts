@@ -40,7 +40,7 @@ export function groupedQueryAttention(
   v: Tensor,
   options: AttentionOptions = {},
 ): Tensor {
-  return attention('groupedQueryAttention', { q, k, v }, options, plainly);
+  return attentionOutput('groupedQueryAttention', { q, k, v }, options, plainly);
 }
 
 /**
@@ -60,7 +60,7 @@ export function onlineSoftmaxAttention(
   { tile = 64, ...options }: TiledAttentionOptions = {},
 ): Tensor {
   expectWhole('onlineSoftmaxAttention', 'the tile', tile, 1);
-  return attention('onlineSoftmaxAttention', { q, k, v }, options, byTiles(tile));
+  return attentionOutput('onlineSoftmaxAttention', { q, k, v }, options, byTiles(tile));
 }
 
 /** Running values after a tile of keys. */
@@ -116,7 +116,7 @@ export function onlineSoftmaxSteps(
     );
   }
   const steps: SoftmaxStep[] = [];
-  attention(where, { q, k, v }, options, (query, at) => {
+  attentionOutput(where, { q, k, v }, options, (query, at) => {
     if (at !== row) return new Float64Array(query.width);
     for (const step of tilesOf(query, tile)) {
       const { scores, sums, ...running } = step;
@@ -210,7 +210,7 @@ interface AttentionInputs {
 }
 
 /** Applies `attend` to every query of every head. */
-function attention(
+function attentionOutput(
   where: string,
   inputs: AttentionInputs,
   { causal = false, scale }: AttentionOptions,

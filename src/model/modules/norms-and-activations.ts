@@ -42,7 +42,7 @@ export function groupRmsNorm(
  * @throws UserError when shapes do not fit.
  */
 export function rmsNorm(x: Tensor, gamma: Tensor, eps = DEFAULT_EPS): Tensor {
-  return normalizedGroups('rmsNorm', x, gamma, widthOf('rmsNorm', x), eps);
+  return normalizedGroups('rmsNorm', x, gamma, rowWidth('rmsNorm', x), eps);
 }
 
 function normalizedGroups(
@@ -52,7 +52,7 @@ function normalizedGroups(
   size: number,
   eps: number,
 ): Tensor {
-  const width = widthOf(where, x);
+  const width = rowWidth(where, x);
   expectWhole(where, 'the width of a group', size, 1);
   if (width % size !== 0) {
     throw mistake(
@@ -86,7 +86,7 @@ function normalizedGroups(
  */
 export function layerNorm(x: Tensor, gamma: Tensor, beta?: Tensor, eps = DEFAULT_EPS): Tensor {
   const where = 'layerNorm';
-  const width = widthOf(where, x);
+  const width = rowWidth(where, x);
   expectShape(where, 'γ', gamma.shape, [width]);
   if (beta) expectShape(where, 'β', beta.shape, [width]);
   expectFinite(where, 'eps', eps);
@@ -110,7 +110,7 @@ const meanOf = (values: Float32Array, centre: number): number =>
   Math.fround(values.reduce((sum, value) => sum + Math.fround((value - centre) ** 2), 0)) /
   values.length;
 
-function widthOf(where: string, x: Tensor): number {
+function rowWidth(where: string, x: Tensor): number {
   const width = x.shape.at(-1) ?? 0;
   expectWhole(where, 'the width of X', width, 1);
   return width;

@@ -108,7 +108,8 @@ export function runInterleavedRope(sizes: BlockSizes): BlockRun {
   inputs.output('sin', sin);
   const y = applyInterleavedRotaryPosEmb(x, cos, sin);
   inputs.output('y', y);
-  const halves = (values: Tensor) => reordered(values, (column) => halfColumn(column, headDim));
+  const halves = (values: Tensor) =>
+    reorderedColumns(values, (column) => halfColumn(column, headDim));
   const lengths = ({ shape, data }: Tensor, swapped: Float32Array) =>
     tensor(
       shape,
@@ -135,7 +136,7 @@ export function runInterleavedRope(sizes: BlockSizes): BlockRun {
 const halfColumn = (column: number, width: number): number =>
   column < width / 2 ? 2 * column : 2 * (column - width / 2) + 1;
 
-function reordered(x: Tensor, from: (column: number) => number): Tensor {
+function reorderedColumns(x: Tensor, from: (column: number) => number): Tensor {
   const width = x.shape.at(-1) ?? 1;
   const values = toFloat32(x);
   return mapped(x, (_, at) => {

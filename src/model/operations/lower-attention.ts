@@ -47,11 +47,11 @@ export function lowerAttention(layer: Attention, component: Component): Primitiv
     part: component,
     vectors: [
       vectors(1, 'hidden', sharedInputWidth(inputs)),
-      ...widthsOf(outputVectors, ['query_width', queries], ['output_width', outputs]),
+      ...vectorWidths(outputVectors, ['query_width', queries], ['output_width', outputs]),
       ...(layer.gate && gates !== outputs ? [vectors(2, 'gates', gates, 'width')] : []),
       ...(typeof layer.sharing === 'object'
         ? []
-        : widthsOf(1, ['key_width', keys], ['value_width', values])),
+        : vectorWidths(1, ['key_width', keys], ['value_width', values])),
     ],
     source: layer.gate
       ? 'the input; q, the gate before and after its activation, the output of the heads before and after the gate; k and v'
@@ -64,7 +64,7 @@ export function lowerAttention(layer: Attention, component: Component): Primitiv
   };
   const repeated: Saved = {
     part: 'repeated',
-    vectors: widthsOf(
+    vectors: vectorWidths(
       1,
       ['repeated_width', queries - keys],
       ['repeated_value_width', outputs - values],
@@ -130,7 +130,7 @@ export function lowerAttention(layer: Attention, component: Component): Primitiv
 type NamedWidth = readonly [name: string, width: number];
 
 /** One vector of a first width and `others` of a second; together under the first name where they are equal. */
-const widthsOf = (others: number, [name, width]: NamedWidth, [second, other]: NamedWidth) =>
+const vectorWidths = (others: number, [name, width]: NamedWidth, [second, other]: NamedWidth) =>
   width === other
     ? [vectors(1 + others, name, width, 'width')]
     : [vectors(1, name, width, 'width'), vectors(others, second, other, 'width')];

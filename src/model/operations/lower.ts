@@ -89,7 +89,9 @@ export function primitivesOf(layer: Layer, width?: number): readonly Primitive[]
  */
 export const countedParts: (layer: Layer) => readonly (readonly Primitive[])[] = memoized(
   (layer) =>
-    layer.kind === 'languageModel' ? partsOf(layer, kindsOfPrimitives) : [primitivesOf(layer)],
+    layer.kind === 'languageModel'
+      ? modelPrimitives(layer, kindsOfPrimitives)
+      : [primitivesOf(layer)],
 );
 
 /** Values of each token that a layer gives for `width` values. */
@@ -107,7 +109,7 @@ function lower(layer: Layer, around: LoweringContext): Primitive[] {
   });
   switch (layer.kind) {
     case 'languageModel':
-      return partsOf(layer, primitivesOfBlocks).flat();
+      return modelPrimitives(layer, primitivesOfBlocks).flat();
     case 'hybridBlock':
       return lowerHybridBlock(layer, inside);
     case 'cycles':
@@ -325,7 +327,7 @@ function lower(layer: Layer, around: LoweringContext): Primitive[] {
 }
 
 /** Blocks compute shared layers where they use them. */
-function partsOf(
+function modelPrimitives(
   model: LanguageModel,
   primitivesIn: (blocks: readonly Layer[], width: number) => readonly Primitive[],
 ): (readonly Primitive[])[] {

@@ -144,7 +144,7 @@ export function comparisonVerdict(shown: ShownComparison): Verdict {
   const difference =
     models.length === 2
       ? pairText(shown, models.find((row) => row !== baseline) ?? first, baseline, other)
-      : rangeText(shown, models, other);
+      : columnRange(shown, models, other);
   return { text: [same, difference].filter(Boolean).join(' ') };
 }
 
@@ -230,7 +230,7 @@ function pairText(
   return `${capital(nounOf(column))} of ${name}: ${text}, ${how} ${other} (${base})`;
 }
 
-function rangeText(
+function columnRange(
   shown: ShownComparison,
   models: readonly ComparedRow[],
   column: ShownColumn,

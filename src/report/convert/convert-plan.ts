@@ -190,7 +190,7 @@ function errorTable(
   return tableOf(
     runs,
     [
-      right('layer', 'layer', ([first, last]) => rangeText(first, last)),
+      right('layer', 'layer', ([first, last]) => layerRange(first, last)),
       right('error', 'relative_error', ([first]) => errorCell(first.relativeError)),
       leftColumn('', 'bar', ([first]) => drawnBar(first.relativeError ?? 0, BAR_WIDTH)),
       right('largest', 'largest_error', ([first]) => realCell(first.largestError)),
@@ -220,7 +220,7 @@ function runsOf(lines: readonly TableErrorRow[]): [TableErrorRow, TableErrorRow]
   const runs: [TableErrorRow, TableErrorRow][] = [];
   for (const line of lines) {
     const run = runs.at(-1);
-    if (run && line.layer === run[1].layer + 1 && isSame(line, run[1])) run[1] = line;
+    if (run && line.layer === run[1].layer + 1 && isSameError(line, run[1])) run[1] = line;
     else runs.push([line, line]);
   }
   return runs;
@@ -228,10 +228,10 @@ function runsOf(lines: readonly TableErrorRow[]): [TableErrorRow, TableErrorRow]
 
 const FIGURES = ['relativeError', 'largestError', 'cosine', 'energy'] as const;
 
-const isSame = (a: TableErrorRow, b: TableErrorRow) =>
+const isSameError = (a: TableErrorRow, b: TableErrorRow) =>
   FIGURES.every((figure) => a[figure] === b[figure]);
 
-const rangeText = (first: TableErrorRow, last: TableErrorRow) =>
+const layerRange = (first: TableErrorRow, last: TableErrorRow) =>
   first === last ? String(first.layer) : `${first.layer}–${last.layer}`;
 
 /** Relative error above which the weights are no longer those of the model. Types of four bits stay below. */

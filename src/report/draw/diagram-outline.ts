@@ -30,20 +30,20 @@ export function diagramOutline({ diagram }: DiagramBlock): Markup {
     const content = [
       owners.length > 0 && element('p', { class: 'dim' }, `Tensors of ${owners.join(', ')}`),
       tensors.length > 0 && htmlTable(tensorTable(node), `Tensors of ${node.label}`),
-      children.length > 0 && listOf(kind === 'series' ? children : children.flatMap(stepsOf)),
+      children.length > 0 && listOf(kind === 'series' ? children : children.flatMap(seriesSteps)),
     ].filter(Boolean);
     if (content.length === 0) return summaryOf(node);
     return element('details', {}, element('summary', {}, summaryOf(node)), content);
   };
   return fragment(
     element('p', { class: 'dim' }, 'Blocks and their tensors:'),
-    listOf([...stepsOf(root), ...shared]),
+    listOf([...seriesSteps(root), ...shared]),
   );
 }
 
 /** A series is only its steps. */
-const stepsOf = (node: DiagramNode): readonly DiagramNode[] =>
-  node.kind === 'series' ? node.children.flatMap(stepsOf) : [node];
+const seriesSteps = (node: DiagramNode): readonly DiagramNode[] =>
+  node.kind === 'series' ? node.children.flatMap(seriesSteps) : [node];
 
 function summaryOf(node: DiagramNode): Child {
   const { kind, label, notes, change, children, before } = node;

@@ -23,7 +23,7 @@ export function repeatedGroups({
   const [first, repeated] = [new Map<string, string>(), new Map<string, string>()];
   const visit = (node: DiagramNode): void => {
     if (node.label === 'block' && node.change === 'same') {
-      const key = JSON.stringify(node.children.map((child) => contentOf(child, diagram)));
+      const key = JSON.stringify(node.children.map((child) => nodeContent(child, diagram)));
       const earlier = first.get(key);
       if (earlier !== undefined) return void repeated.set(node.id, `as block ${earlier}`);
       first.set(key, String(node.blocks[0]));
@@ -34,7 +34,7 @@ export function repeatedGroups({
   return repeated;
 }
 
-const contentOf = (node: DiagramNode, diagram: DiagramBlock['diagram']): unknown => [
+const nodeContent = (node: DiagramNode, diagram: DiagramBlock['diagram']): unknown => [
   node.kind,
   node.label,
   node.notes,
@@ -43,7 +43,7 @@ const contentOf = (node: DiagramNode, diagram: DiagramBlock['diagram']): unknown
   String(node.flops),
   node.change,
   diagram.links.filter(({ to }) => to === node.id).map(({ from }) => from),
-  node.children.map((child) => contentOf(child, diagram)),
+  node.children.map((child) => nodeContent(child, diagram)),
 ];
 
 export const INPUT_TEXT = 'token ids (B, T)';

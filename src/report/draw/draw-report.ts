@@ -35,8 +35,8 @@ export function drawReport(
     path === undefined || top === undefined
       ? undefined
       : [
-          `${path} of ${name}: ${partOf(shortCount(top.parameters), shortCount(parameters))} parameters`,
-          partOf(formatFlops(top.flops), formatFlops(flops)),
+          `${path} of ${name}: ${partOfWhole(shortCount(top.parameters), shortCount(parameters))} parameters`,
+          partOfWhole(formatFlops(top.flops), formatFlops(flops)),
         ].join(' · ');
   const titleOfModel = [
     `${name}: ${shortCount(parameters)} parameters`,
@@ -57,7 +57,7 @@ export function drawReport(
 }
 
 /** `11.3 of 174.5 GFLOPs`: a unit that both have is said once. */
-function partOf(part: string, whole: string): string {
+function partOfWhole(part: string, whole: string): string {
   const [[number = '', unit], [, unitOfWhole]] = [part, whole].map((text) => text.split(' ')) as [
     string[],
     string[],

@@ -7,11 +7,11 @@ import {
   colour,
   DIM,
   type Drawing,
+  estimatedWidth,
   FONT_SIZE,
   label,
   round,
   WIDTH,
-  widthOf,
 } from '../render/picture/svg.js';
 import {
   CHANGE_MARKS,
@@ -129,9 +129,11 @@ class Layout {
     const title = CHANGE_MARKS[node.change] + node.label;
     // An operation is one line.
     const name = isBox ? title : [title, ...notes].join(' ');
-    const usual = isBox ? WIDEST_BOX : Math.max(NARROWEST_OPERATION, widthOf(name) + 2 * PADDING);
+    const usual = isBox
+      ? WIDEST_BOX
+      : Math.max(NARROWEST_OPERATION, estimatedWidth(name) + 2 * PADDING);
     const own = Math.min(width, usual);
-    const isTogether = widthOf(name) + widthOf(figures) + 3 * PADDING <= own;
+    const isTogether = estimatedWidth(name) + estimatedWidth(figures) + 3 * PADDING <= own;
     const lines = [
       ...(isTogether || figures === '' ? [] : [figures]),
       ...(isBox ? packed(notes, own - 2 * PADDING) : []),
@@ -302,7 +304,7 @@ class Layout {
             : label(name, { class: 'ink', x: middle, y: join + 4, 'text-anchor': 'middle' }),
           label(edgeText(values), {
             ...DIM,
-            x: middle + (isPlus ? 14 : 14 + widthOf(name) / 2),
+            x: middle + (isPlus ? 14 : 14 + estimatedWidth(name) / 2),
             y: join + 4,
           }),
         );
@@ -317,7 +319,7 @@ function packed(notes: readonly string[], width: number): string[] {
   for (const note of notes) {
     const last = lines.at(-1);
     const joined = last === undefined ? note : `${last} · ${note}`;
-    if (last !== undefined && widthOf(joined) <= width) lines[lines.length - 1] = joined;
+    if (last !== undefined && estimatedWidth(joined) <= width) lines[lines.length - 1] = joined;
     else lines.push(note);
   }
   return lines;

@@ -92,13 +92,13 @@ const inAscii = (text: string) =>
   text.replace(/[^\n -~]/gu, (character) => ASCII[character] ?? '?');
 
 const dim = (text: string): Span => ({ text, tone: 'dim' });
-const plain = (text: string): Span => ({ text, tone: 'plain' });
+const plainSpan = (text: string): Span => ({ text, tone: 'plain' });
 
-const widthOf = (line: Line) => line.reduce((sum, { text }) => sum + textWidth(text), 0);
+const lineWidth = (line: Line) => line.reduce((sum, { text }) => sum + textWidth(text), 0);
 
 const padded = (line: Line, width: number): Line => {
-  const missing = width - widthOf(line);
-  return missing > 0 ? [...line, plain(' '.repeat(missing))] : line;
+  const missing = width - lineWidth(line);
+  return missing > 0 ? [...line, plainSpan(' '.repeat(missing))] : line;
 };
 
 function withoutTrailing(line: Line): Line {
@@ -140,7 +140,7 @@ class Drawing {
     return children.flatMap((child, index) => {
       const isEdge = index < children.length - 1 && hasNewShape(child, children[index - 1]);
       const lines = this.node(child, width);
-      return isEdge ? [...lines, [plain('│ '), dim(edgeText(child.width))]] : lines;
+      return isEdge ? [...lines, [plainSpan('│ '), dim(edgeText(child.width))]] : lines;
     });
   }
 
@@ -166,15 +166,15 @@ class Drawing {
     const facts = [...notes, ...(before.length > 0 ? [`was ${before.join(', ')}`] : [])];
     const notesText = printable(facts.join(' · '));
     const figures = figuresOf(node, width);
-    const room = width - widthOf(name) - figures.length - 2;
+    const room = width - lineWidth(name) - figures.length - 2;
     const lines: Line[] = [];
     if (textWidth(notesText) <= room) {
       lines.push([
-        ...padded([...name, plain('  '), dim(notesText)], width - figures.length),
-        plain(figures),
+        ...padded([...name, plainSpan('  '), dim(notesText)], width - figures.length),
+        plainSpan(figures),
       ]);
-    } else if (widthOf(name) + figures.length <= width) {
-      lines.push([...padded(name, width - figures.length), plain(figures)]);
+    } else if (lineWidth(name) + figures.length <= width) {
+      lines.push([...padded(name, width - figures.length), plainSpan(figures)]);
       lines.push(...this.#below(notesText, width));
     } else {
       const [first, ...others] = name;
@@ -185,7 +185,7 @@ class Drawing {
       lines.push(
         ...tensorTexts(node).map(({ name, shape }): Line => {
           const room = Math.max(8, width - 5 - textWidth(shape));
-          return [plain('│   '), dim(`${cutMiddle(printable(name), room)} ${shape}`)];
+          return [plainSpan('│   '), dim(`${cutMiddle(printable(name), room)} ${shape}`)];
         }),
       );
     }
@@ -193,7 +193,7 @@ class Drawing {
   }
 
   #below(text: string, width: number): Line[] {
-    return wrap(text, Math.max(8, width - 4)).map((line): Line => [plain('│   '), dim(line)]);
+    return wrap(text, Math.max(8, width - 4)).map((line): Line => [plainSpan('│   '), dim(line)]);
   }
 
   #group(node: DiagramNode, width: number): Line[] {
@@ -201,7 +201,7 @@ class Drawing {
     const repeated = this.repeated.get(node.id);
     if (repeated !== undefined && !this.hasTensors) {
       const text = `■ ${groupTitle(node)}, ${repeated}`;
-      return [[...padded([{ text, tone: 'strong' }], width - figures.length), plain(figures)]];
+      return [[...padded([{ text, tone: 'strong' }], width - figures.length), plainSpan(figures)]];
     }
     const tone = node.change === 'same' ? 'plain' : toneOf(node);
     const title = cutMiddle(
@@ -215,7 +215,7 @@ class Drawing {
       { text: '╭─ ', tone },
       { text: title, tone: 'strong' },
       { text: ` ${'─'.repeat(Math.max(0, rest))}`, tone },
-      ...(figures === '' ? [] : [plain(` ${figures} `)]),
+      ...(figures === '' ? [] : [plainSpan(` ${figures} `)]),
       { text: '─╮', tone },
     ];
     const bottom: Line = [{ text: `╰${'─'.repeat(width - 2)}╯`, tone }];
@@ -242,18 +242,18 @@ class Drawing {
     const columns = children.map((child, index) => this.node(child, room(index)));
     const height = Math.max(0, ...columns.map((lines) => lines.length));
     const lines: Line[] = Array.from({ length: height }, (_, row) => [
-      ...(isResidual ? [plain('│ ')] : []),
+      ...(isResidual ? [plainSpan('│ ')] : []),
       ...columns.flatMap((column, index) => [
-        ...padded(column[row] ?? [plain('│')], room(index)),
-        ...(index < columns.length - 1 ? [plain(' ')] : []),
+        ...padded(column[row] ?? [plainSpan('│')], room(index)),
+        ...(index < columns.length - 1 ? [plainSpan(' ')] : []),
       ]),
     ]);
     if (starts.length === 1) return lines;
     const shape = ` ${node.label === '+' ? '' : `${printable(node.label)} `}${edgeText(node.width)}`;
     return [
-      [plain(rule(starts, '├', '┬', '╮'))],
+      [plainSpan(rule(starts, '├', '┬', '╮'))],
       ...lines,
-      [plain(rule(starts, node.label === '+' ? '⊕' : '●', '┴', '╯')), dim(shape)],
+      [plainSpan(rule(starts, node.label === '+' ? '⊕' : '●', '┴', '╯')), dim(shape)],
     ];
   }
 }

@@ -32,11 +32,11 @@ export function fitModelsReport(result: LargestModelsResult, words: readonly str
   const serving = uses.find(({ use, dtype }) => use === 'serve' && dtype === 'int4') ?? uses[0];
   const [best] = serving?.models ?? [];
   return {
-    verdict: { text: verdictText(result) },
+    verdict: { text: largestModelsVerdict(result) },
     blocks: [
       ...(uses.length > 0 ? [tableOf(rowsOf(1), fields)] : []),
       noteOf(
-        `Largest of ${formatInteger(considered)} published models, ${settingText(result)}${cluster.gpus > 1 ? '; a training divides all its state (ZeRO-3)' : ''}. Memory and speed are estimates.`,
+        `Largest of ${formatInteger(considered)} published models, ${workloadText(result)}${cluster.gpus > 1 ? '; a training divides all its state (ZeRO-3)' : ''}. Memory and speed are estimates.`,
       ),
     ],
     details: [headingBlock('More models'), tableOf(rowsOf(Number.POSITIVE_INFINITY), fields)],
@@ -72,7 +72,7 @@ function fieldsOf({ cluster, memoryBytes }: LargestModelsResult): Field<Row>[] {
 }
 
 /** `2,048 tokens or the most that a model takes` */
-const settingText = ({ context, sequences }: LargestModelsResult): string =>
+const workloadText = ({ context, sequences }: LargestModelsResult): string =>
   [
     context === null
       ? '2,048 tokens or the most that a model takes'
@@ -81,7 +81,7 @@ const settingText = ({ context, sequences }: LargestModelsResult): string =>
   ].join(', ');
 
 /** `1 × NVIDIA GeForce RTX 4090: serving up to 41.9B parameters in int4, QLoRA up to 20.6B` */
-function verdictText({ cluster, uses }: LargestModelsResult): string {
+function largestModelsVerdict({ cluster, uses }: LargestModelsResult): string {
   const found = (['serve', 'lora', 'qlora', 'train'] as const).flatMap((use) => {
     const [largest] = uses
       .filter((each) => each.use === use)

@@ -132,7 +132,7 @@ const speedsOf = (rows: readonly UsersRow[], isWide: boolean): TableBlock =>
     right('tokens/s each', 'user_tokens_per_second', (row) => valueCell(row.each, significant)),
     right('total', 'tokens_per_second', (row) => valueCell(row.tokensPerSecond, significant)),
     right('9 of 10', 'range_tokens_per_second', (row) =>
-      row.range === null ? NOTHING : { text: rangeText(row.range, row.limit) },
+      row.range === null ? NOTHING : { text: limitedRange(row.range, row.limit) },
     ),
     right('limit', 'limit_tokens_per_second', (row) => valueCell(row.limit, significant)),
     right('first token', 'first_token_seconds', (row) =>
@@ -171,7 +171,7 @@ const usersRow = ({
   firstTokenP95: firstToken.p95.value,
 });
 
-const rangeText = (
+const limitedRange = (
   { lower, upper }: { readonly lower: number; readonly upper: number },
   limit: number,
 ): string => `${significant(lower)}–${significant(Math.min(upper, limit))}`;

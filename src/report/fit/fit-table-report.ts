@@ -27,7 +27,7 @@ export function fitTableReport(result: FitTableResult, words: readonly string[])
   const { rows, best } = result;
   const changes = best[0] ? hardwareSettings(best[0]) : largestOf(rows);
   return {
-    verdict: { text: verdictText(result) },
+    verdict: { text: fitTableVerdict(result) },
     blocks: [table(rows), ...notes(result.setting)],
     next: nextCommand(
       'fit',
@@ -60,7 +60,7 @@ const cellTitle = ({ use, dtype }: TableCell) => dtype ?? TITLES[use];
  * `qwen3-8b (8.19B parameters): serving in bf16 needs l4, LoRA rtx-5090, training mi300x`: the smallest GPU for each
  * use, uses of the same GPU together.
  */
-function verdictText({ file, parameters, rows, best }: FitTableResult): string {
+function fitTableVerdict({ file, parameters, rows, best }: FitTableResult): string {
   const uses = rows[0]?.cells ?? [];
   const first = uses.findIndex(({ use }) => use === 'serve');
   const purposes = new Map<string, string[]>();
@@ -99,12 +99,12 @@ const table = (rows: readonly TableRow[]): TableBlock =>
     })),
     ...(rows[0]?.cells ?? []).map((use, index) =>
       right(cellTitle(use), cellTitle(use), ({ unit, cells }: TableRow) =>
-        verdictCell(cells[index] ?? use, unit),
+        gpusCell(cells[index] ?? use, unit),
       ),
     ),
   ]);
 
-function verdictCell({ verdict, gpus }: TableCell, unit: number): Cell {
+function gpusCell({ verdict, gpus }: TableCell, unit: number): Cell {
   if (verdict === 'fits') return { text: 'fits', tone: 'good' };
   if (gpus !== null && gpus <= unit) return { text: '1×' };
   if (verdict === 'may fit') return { text: 'may fit', tone: 'warning' };

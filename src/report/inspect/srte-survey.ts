@@ -267,7 +267,7 @@ function picture(cosines: Cosines): TableBlock {
       mean(members.flatMap(({ row }) => others.map(({ index }) => row[index] ?? null))),
     );
     return [
-      { text: rangeText(members.map(({ index }) => index)) },
+      { text: indexRange(members.map(({ index }) => index)) },
       {
         text: means.map((cosine) => shade(cosine).repeat(width)).join(''),
         value: means.map((cosine) => cosine ?? '').join(' '),
@@ -290,7 +290,7 @@ function mean(cosines: readonly (number | null)[]): number | null {
   return known.length === 0 ? null : known.reduce((sum, each) => sum + each, 0) / known.length;
 }
 
-const rangeText = (indices: readonly number[]) =>
+const indexRange = (indices: readonly number[]) =>
   indices.length === 1 ? String(indices[0]) : `${indices[0]}–${indices.at(-1)}`;
 
 function shade(cosine: number | null): string {

@@ -20,7 +20,7 @@ export const annotations = (problems: readonly Problem[], root: string | undefin
 export const errorAnnotations = (error: UserError, root: string | undefined): string =>
   error.problems.length > 0
     ? annotations(error.problems, root)
-    : `::error title=minimind::${data(textOf(error))}\n`;
+    : `::error title=minimind::${data(annotationText(error))}\n`;
 
 function annotation(problem: Problem, root: string | undefined): string {
   const { severity, file, line, column } = problem;
@@ -31,10 +31,10 @@ function annotation(problem: Problem, root: string | undefined): string {
     ...(isFile && column !== undefined ? [`col=${column}`] : []),
     `title=${property(problem.path ?? 'minimind')}`,
   ];
-  return `::${severity} ${place.join(',')}::${data(textOf(problem))}`;
+  return `::${severity} ${place.join(',')}::${data(annotationText(problem))}`;
 }
 
-const textOf = ({
+const annotationText = ({
   message,
   suggestion,
 }: {

@@ -24,7 +24,7 @@ export function axisText(
 ): (value: number) => string {
   const sizes = values.map(Math.abs).filter((each) => each > 0 && Number.isFinite(each));
   const [least, most] = [Math.min(...sizes), Math.max(...sizes)];
-  if (sizes.length === 0) return (value) => plain(value, digits);
+  if (sizes.length === 0) return (value) => axisNumber(value, digits);
   if (unit === 'share') {
     const text = axisText(
       values.map((value) => value * 100),
@@ -41,19 +41,19 @@ export function axisText(
     return (value) => {
       if (value === 0 || !Number.isFinite(value)) return String(value);
       if (!hasOnePrefix(power)) return whole(Math.round(value)).replace(/\.0(?=\s)/, '');
-      return `${plain(value / 1000 ** power, digits)} ${PREFIXES[power]}${suffix}`;
+      return `${axisNumber(value / 1000 ** power, digits)} ${PREFIXES[power]}${suffix}`;
     };
   }
   // Powers of ten beside decimals would be two formats.
   if (least < LEAST_DECIMAL || most >= 1e15) return (value) => exponential(value, digits);
   // 4096 is better known than 4.1k.
-  if (most < 1e4) return (value) => plain(value, digits);
+  if (most < 1e4) return (value) => axisNumber(value, digits);
   const common = thousandsOf(most, SHORT.length);
   return (value) => {
     const power = hasOnePrefix(common) ? common : thousandsOf(Math.abs(value), SHORT.length);
     return value === 0 || !Number.isFinite(value)
       ? String(value)
-      : `${plain(value / 1000 ** power, digits)}${SHORT[power]}`;
+      : `${axisNumber(value / 1000 ** power, digits)}${SHORT[power]}`;
   };
 }
 
@@ -61,9 +61,9 @@ const thousandsOf = (value: number, count: number): number =>
   Math.max(0, Math.min(count - 1, Math.floor(Math.log10(value * (1 + 1e-9)) / 3)));
 
 /** Digits without zeros at the end; integers below 10,000 have all of theirs. */
-function plain(value: number, digits: number): string {
+function axisNumber(value: number, digits: number): string {
   if (!Number.isFinite(value)) return String(value);
-  if (value < 0) return `−${plain(-value, digits)}`;
+  if (value < 0) return `−${axisNumber(-value, digits)}`;
   if (Number.isInteger(value) && value < 1e4) return String(value);
   return value >= LEAST_DECIMAL && value < 1e4
     ? String(Number(value.toPrecision(Math.max(digits, Math.ceil(Math.log10(value))))))

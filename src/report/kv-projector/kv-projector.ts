@@ -236,7 +236,7 @@ export function projectorParamsReport(
       ...(isShort ? guidance : []),
       ...(explain
         ? explanationBlocks(
-            Object.fromEntries(projectors.map((each) => [labelOf(each), each] as const)),
+            Object.fromEntries(projectors.map((each) => [projectorLabel(each), each] as const)),
           )
         : []),
     ],
@@ -340,7 +340,7 @@ function totalsOf(result: ProjectorComparison): TableBlock {
 
 const TOTAL = 'total';
 
-const labelOf = ({ kind, ratio }: ProjectorCosts): string =>
+const projectorLabel = ({ kind, ratio }: ProjectorCosts): string =>
   ratio === null ? kind : `${kind}, ratio ${ratio}`;
 
 /** `elastic 0.5`, `recommended` */
@@ -414,7 +414,7 @@ function paramsTable(
   const { projectors, teachers } = result;
   const figures = FIGURES.filter(({ rooms }) => rooms.includes(room));
   const [next, ...rest] = narrower;
-  const label = room === 'all' ? labelOf : shortLabelOf;
+  const label = room === 'all' ? projectorLabel : shortLabelOf;
   return {
     kind: 'table',
     columns: [

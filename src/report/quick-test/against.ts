@@ -148,7 +148,7 @@ function blocksTable({ blocks, logits, threshold }: TwoModelComparison): TableBl
       shareCell(relativeDifference),
     ),
     leftColumn('', 'bar', ({ relativeDifference }) =>
-      barCell(shareOf(relativeDifference, most), BAR_WIDTH),
+      barCell(barShare(relativeDifference, most), BAR_WIDTH),
     ),
     right('largest', 'largest_difference', ({ largestDifference }) =>
       differenceCell(largestDifference),
@@ -157,7 +157,7 @@ function blocksTable({ blocks, logits, threshold }: TwoModelComparison): TableBl
 }
 
 /** Finite values have no bar when the maximum is infinite. */
-const shareOf = (value: number, most: number) => (Number.isFinite(value) ? value / most : 1);
+const barShare = (value: number, most: number) => (Number.isFinite(value) ? value / most : 1);
 
 /** One number per row. */
 function againstTable({ logits, blocks }: TwoModelComparison): TableBlock {

@@ -49,10 +49,10 @@ export function overfitReport(result: OverfitResult): Report {
         `${setting('full')} trains the model itself, at any size that memory holds.`,
       ),
       headingBlock('Steps'),
-      steps(overfit),
+      overfitSteps(overfit),
       ...notes(),
     ],
-    data: steps(overfit),
+    data: overfitSteps(overfit),
   };
 }
 
@@ -84,7 +84,7 @@ const SOURCES = {
   default: ' (default)',
 } as const satisfies Record<SettingSource, string>;
 
-const settingText = ({ value, source }: SourcedSetting) =>
+const sourcedText = ({ value, source }: SourcedSetting) =>
   `${shortNumber(value)}${SOURCES[source]}`;
 
 function overfitFacts({ family, checkpoint, overfit }: OverfitResult): Fact[] {
@@ -113,8 +113,8 @@ function overfitFacts({ family, checkpoint, overfit }: OverfitResult): Fact[] {
     {
       name: 'optimizer',
       text:
-        `AdamW, learning rate ${settingText(settings.learning_rate)}, betas ${settings.beta1.value}/${settings.beta2.value}, ` +
-        `eps ${shortNumber(settings.eps.value)}, weight decay ${settingText(settings.weight_decay)}`,
+        `AdamW, learning rate ${sourcedText(settings.learning_rate)}, betas ${settings.beta1.value}/${settings.beta2.value}, ` +
+        `eps ${shortNumber(settings.eps.value)}, weight decay ${sourcedText(settings.weight_decay)}`,
     },
     {
       name: 'gradients',
@@ -122,7 +122,7 @@ function overfitFacts({ family, checkpoint, overfit }: OverfitResult): Fact[] {
         `norm ${lossText(norms[0] ?? Number.NaN)} at first, ${lossText(highest)} at most; ` +
         (limit.value === 0
           ? 'no clipping'
-          : `clipped to ${settingText(limit)} in ${clipped} of ${counted(steps.length, 'step')}`) +
+          : `clipped to ${sourcedText(limit)} in ${clipped} of ${counted(steps.length, 'step')}`) +
         (overfit.deadParameters.length === 0 && overfit.firstNonFinite === null
           ? `; all ${counted(overfit.trainedTensors, 'tensor')} learn`
           : ''),
@@ -187,7 +187,7 @@ function sweepBlocks({ learningRates }: Overfit): Block[] {
   ];
 }
 
-const steps = ({ steps: made }: Overfit): TableBlock =>
+const overfitSteps = ({ steps: made }: Overfit): TableBlock =>
   tableOf(made, [
     right('step', 'step', (_, index) => integerCell(index + 1)),
     right('loss', 'loss', ({ loss }) => realCell(loss)),

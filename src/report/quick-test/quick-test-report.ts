@@ -202,7 +202,7 @@ const VERDICTS = {
 const isTime = (check: CheckName, verdict: CheckVerdict) =>
   check === 'timing' && verdict === 'passed';
 
-const verdictCell = (check: CheckName, verdict: CheckVerdict): Cell =>
+const checkVerdictCell = (check: CheckName, verdict: CheckVerdict): Cell =>
   isTime(check, verdict) ? { text: '–', value: verdict } : { ...VERDICTS[verdict], value: verdict };
 
 function checksTable(checks: QuickTestResult['checks'], flat: boolean): TableBlock {
@@ -210,7 +210,7 @@ function checksTable(checks: QuickTestResult['checks'], flat: boolean): TableBlo
     checks.filter(({ check, details }) => flat || check !== 'timing' || !details?.timing),
     [
       leftColumn('check', 'check', ({ check }) => ({ text: check, tone: 'strong' })),
-      leftColumn('result', 'verdict', ({ check, verdict }) => verdictCell(check, verdict)),
+      leftColumn('result', 'verdict', ({ check, verdict }) => checkVerdictCell(check, verdict)),
       wrapColumn('finding', 'finding', ({ finding }) => finding),
       flat && leftColumn('measured', 'measured', ({ measure }) => measure?.what ?? ''),
       flat && right('value', 'value', ({ measure }) => ({ text: '', value: measure?.value ?? '' })),

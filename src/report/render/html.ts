@@ -24,12 +24,12 @@ export async function renderHtml(report: Report, options: RenderOptions): Promis
   const source = options.source ?? UNKNOWN;
   return pageText({
     title: report.verdict?.text ?? source.command,
-    content: contentOf(report, source, options.details ?? false),
+    content: reportContent(report, source, options.details ?? false),
     source,
   });
 }
 
-function contentOf(report: Report, source: ReportSource, isOpen: boolean): Child {
+function reportContent(report: Report, source: ReportSource, isOpen: boolean): Child {
   const { verdict, derivations, next } = report;
   const pictures = mainPictures(report);
   const [main, ...others] = pictures;

@@ -233,8 +233,8 @@ export class ConversionParts extends PlannedWork<PartsPlan, PartsResult> {
       schema: 'minimind/convert-parts@1',
       action,
       plan: { file, hash },
-      input: placeOf(input),
-      output: placeOf(output),
+      input: pathAndSize(input),
+      output: pathAndSize(output),
       isFinished,
       parts,
       doneBytes,
@@ -246,7 +246,7 @@ export class ConversionParts extends PlannedWork<PartsPlan, PartsResult> {
   }
 }
 
-const placeOf = ({ path, files }: PartsPlan['input'] | PartsPlan['output']) => ({
+const pathAndSize = ({ path, files }: PartsPlan['input'] | PartsPlan['output']) => ({
   path,
   files: files.length,
   bytes: sumOf<{ readonly bytes: number }>(files, ({ bytes }) => bytes),

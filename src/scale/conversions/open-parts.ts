@@ -8,7 +8,7 @@ import { contentTagOf, fileStatus } from '../../base/files/mounted.js';
 import { setting } from '../../base/text/setting.js';
 import { ByteFile } from '../../checkpoint/byte-file.js';
 import type { Checkpoint } from '../../checkpoint/checkpoint.js';
-import { listed } from '../../checkpoint/checkpoint-rules.js';
+import { quotedNames } from '../../checkpoint/checkpoint-rules.js';
 import { type PreparedConversion, prepare } from '../../convert/conversion/conversion.js';
 import { outputFilesOf } from '../../convert/conversion/execute/accompanying-files.js';
 import type { OutputFile } from '../../convert/conversion/execute/output-files.js';
@@ -116,7 +116,7 @@ function refuseChangedSizes({ input: { path, files } }: PartsPlan): void {
     ];
   });
   if (wrong.length > 0)
-    throw changedInput(`${path} is not the input of the plan: ${listed(wrong)}`);
+    throw changedInput(`${path} is not the input of the plan: ${quotedNames(wrong)}`);
 }
 
 /** A commit does not change, but a mirror can serve something else. */

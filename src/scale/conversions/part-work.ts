@@ -177,7 +177,7 @@ export class PartWork implements UnitWork<Unit> {
     if (slices.length === 0 || this.#scratch.has(whole)) return;
     await this.#scratch.write(whole, async (sink) => {
       for (const slice of slices) {
-        for (const piece of piecesOf(this.#scratch.open(rowsName(table, slice)))) {
+        for (const piece of filePieces(this.#scratch.open(rowsName(table, slice)))) {
           await sink.write(piece);
         }
       }
@@ -187,7 +187,7 @@ export class PartWork implements UnitWork<Unit> {
   #hashed(name: string): Pick<Receipt, 'bytes' | 'sha256'> {
     const file = this.#scratch.open(name);
     const hash = createHash('sha256');
-    for (const piece of piecesOf(file)) hash.update(piece);
+    for (const piece of filePieces(file)) hash.update(piece);
     return { bytes: file.size, sha256: hash.digest('hex') };
   }
 
@@ -234,7 +234,7 @@ export class PartWork implements UnitWork<Unit> {
 
 const PIECE_BYTES = 2 ** 20;
 
-function* piecesOf(file: ByteFile): Generator<Uint8Array> {
+function* filePieces(file: ByteFile): Generator<Uint8Array> {
   for (let at = 0; at < file.size; at += PIECE_BYTES) {
     yield file.read(at, Math.min(PIECE_BYTES, file.size - at));
   }

@@ -4,7 +4,7 @@ import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import * as z from 'zod';
-import { readReplaced } from '../../base/files/file-system.js';
+import { namesIn, readReplaced } from '../../base/files/file-system.js';
 import { parseJson } from '../../base/text/json.js';
 import { groupBy } from '../../base/values.js';
 import { openCheckpoint } from '../../checkpoint/open.js';
@@ -160,15 +160,6 @@ export function listedReceipts(
       return unit.do === 'file' ? bytes.get(unit.name) : 0;
     },
   };
-}
-
-/** Names in a folder; none where it is not there yet. */
-function namesIn(folder: string): readonly string[] {
-  try {
-    return fs.readdirSync(folder);
-  } catch {
-    return [];
-  }
 }
 
 // Errors of the tensors of one written file, for the report of the whole conversion.

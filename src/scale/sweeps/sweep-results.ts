@@ -110,7 +110,7 @@ async function* readResults<Value>(results: PartResults): AsyncGenerator<Outcome
   let unit = part.first;
   let number = 0;
   let end: z.infer<typeof endSchema> | undefined;
-  for await (const line of linesOf(file, refuse)) {
+  for await (const line of resultLines(file, refuse)) {
     number++;
     const at = `line ${number}`;
     if (end !== undefined) throw refuse(`${at}: expected the end of the file, found another line`);
@@ -153,7 +153,7 @@ export async function brokenResults(results: PartResults): Promise<UserError | u
   }
 }
 
-async function* linesOf(
+async function* resultLines(
   file: string,
   refuse: (message: string) => UserError,
 ): AsyncGenerator<string> {

@@ -1,7 +1,7 @@
 import fs from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import type { Compute, Values } from '../../../src/engine/engine.js';
-import { compile, partsOf } from '../../../src/engine/onnx/compile.js';
+import { compile, graphParts } from '../../../src/engine/onnx/compile.js';
 import { ON_CPU } from '../../../src/engine/onnx/context.js';
 import { GraphBuilder } from '../../../src/engine/onnx/graph.js';
 import { openOnnx } from '../../../src/engine/onnx/onnx-engine.js';
@@ -123,7 +123,7 @@ const HYBRID = {
 describe('the memory of weights', () => {
   const bytes = (layer: Layer, compute: Compute, type: ElementType, hasFloat16: boolean) => {
     const made = compiled(layer, compute, type);
-    return heldBytes(partsOf(made), made.weights, hasFloat16);
+    return heldBytes(graphParts(made), made.weights, hasFloat16);
   };
   const layer = linear('a', 10, 10, { bias: false });
 

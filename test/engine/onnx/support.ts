@@ -10,7 +10,7 @@ import type {
 } from '../../../src/engine/engine.js';
 import type { Target } from '../../../src/engine/onnx/context.js';
 import { loadLibrary, onnxVersion } from '../../../src/engine/onnx/library.js';
-import { load, openOnnx } from '../../../src/engine/onnx/onnx-engine.js';
+import { loadProgram, openOnnx } from '../../../src/engine/onnx/onnx-engine.js';
 import type { WeightSource } from '../../../src/engine/weights/weights.js';
 import type { Layer } from '../../../src/model/architecture/layer.js';
 import { onFileEnd } from '../../cleanup.js';
@@ -49,7 +49,7 @@ export async function loadedFor(
     logSeverityLevel: 4,
   } as const;
   const library = loadLibrary();
-  const program = await load({ library, settings, layer, source, loading, target });
+  const program = await loadProgram({ library, settings, layer, source, loading, target });
   onFileEnd(() => program.release());
   return program;
 }

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { significant } from '../../../src/base/text/units.js';
 import { median } from '../../../src/base/values.js';
 import { proportionalLayers } from '../../../src/estimate/fit/places/card-layers.js';
-import { contentOf, layeredModel } from '../../../src/estimate/fit/places/placed-parts.js';
+import { layeredModel, placedContent } from '../../../src/estimate/fit/places/placed-parts.js';
 import { placesFit } from '../../../src/estimate/fit/places/places.js';
 import { PUBLISHED_SPREADS } from '../../../src/estimate/fit/published-range.js';
 import { servedWeights } from '../../../src/estimate/fit/serving/quantized.js';
@@ -153,7 +153,7 @@ describe('a model in system memory', () => {
     const isTied = model.embedding.weight === model.head.weight;
     for (const gpuLayers of [0, 1, Math.ceil(blocks / 2), blocks, blocks + 1]) {
       for (const cpuExperts of [0, 1, blocks]) {
-        const { gpu, system } = contentOf(layered, { gpuLayers, cpuExperts }, 1);
+        const { gpu, system } = placedContent(layered, { gpuLayers, cpuExperts }, 1);
         // The rows of a tied embedding are in system memory, too.
         const again = isTied ? layered.embeddingBytes : 0;
         expect(gpu.bytes + system.bytes - again).toBeCloseTo(whole, 0);
@@ -169,14 +169,14 @@ describe('a model in system memory', () => {
     const { blocks, output } = layered;
     const experts = (part: { expertGroups: readonly { bytes: number }[] }) =>
       part.expertGroups.reduce((sum, { bytes }) => sum + bytes, 0);
-    expect(contentOf(layered, { gpuLayers: 1, cpuExperts: 0 }, 1).gpu.bytes).toBe(
+    expect(placedContent(layered, { gpuLayers: 1, cpuExperts: 0 }, 1).gpu.bytes).toBe(
       output.weightBytes,
     );
     const last = blocks.at(-1);
-    const two = contentOf(layered, { gpuLayers: 2, cpuExperts: 0 }, 1);
+    const two = placedContent(layered, { gpuLayers: 2, cpuExperts: 0 }, 1);
     expect(two.gpu.weightBytes).toBe(output.weightBytes + (last?.weightBytes ?? 0));
     expect(two.crossings).toBe(1);
-    const apart = contentOf(layered, { gpuLayers: blocks.length + 1, cpuExperts: 3 }, 1);
+    const apart = placedContent(layered, { gpuLayers: blocks.length + 1, cpuExperts: 3 }, 1);
     const first = blocks.slice(0, 3).reduce((sum, each) => sum + experts(each), 0);
     expect(experts(apart.system)).toBe(first);
     expect(apart.crossings).toBe(6);

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { largest } from '../../../src/estimate/fit/bounds.js';
+import { largestCount } from '../../../src/estimate/fit/bounds.js';
 import { servedWeights, weightLayout } from '../../../src/estimate/fit/serving/quantized.js';
 import { fitServing } from '../../../src/estimate/fit/serving/serving.js';
 import { servingMemoryOf } from '../../../src/estimate/fit/serving/serving-memory.js';
@@ -344,7 +344,7 @@ describe('searches', () => {
         fc.integer({ min: 1, max: 300 }),
         fc.integer({ min: 0, max: 400 }),
         (most, to) => {
-          expect(largest(most, (count) => count <= to)).toBe(Math.min(most, to));
+          expect(largestCount(most, (count) => count <= to)).toBe(Math.min(most, to));
         },
       ),
     );

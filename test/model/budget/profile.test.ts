@@ -7,7 +7,7 @@ import type { Figure } from '../../../src/model/budget/figure.js';
 import { forwardFlopsOf, trainingFlopsOf } from '../../../src/model/budget/flops.js';
 import { OPTIMIZER_NAMES } from '../../../src/model/budget/optimizers.js';
 import { countParameters } from '../../../src/model/budget/parameters.js';
-import { blocksOf, profileModel } from '../../../src/model/budget/profile-model.js';
+import { blockBudgets, profileModel } from '../../../src/model/budget/profile-model.js';
 import { stateOf } from '../../../src/model/budget/state.js';
 import { trainingMemoryOf } from '../../../src/model/budget/training-budget.js';
 import { hybridCases } from '../../fixtures.js';
@@ -165,7 +165,9 @@ describe('FLOPs computed from the shapes of the state dict', () => {
     const { hidden_size: hidden } = hybrid.schema.parse({ model: config }).model;
     const [batch, context] = [3, 5];
     const tokens = batch * context;
-    const budgets = blocksOf(model, { inference: { batch, context, dtype: 'f32', causal: false } });
+    const budgets = blockBudgets(model, {
+      inference: { batch, context, dtype: 'f32', causal: false },
+    });
     let expected = 2 * tokens * model.head.weight.elements;
     for (const [index, block] of model.blocks.entries()) {
       // A factorised SRTE multiplies once for each position, wherever its weight is stored.

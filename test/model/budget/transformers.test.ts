@@ -4,7 +4,7 @@ import { gpt2 } from '../../../src/model/architecture/models/gpt2.js';
 import { minimind } from '../../../src/model/architecture/models/minimind.js';
 import { presetDocument } from '../../../src/model/architecture/presets.js';
 import { forwardFlopsOf, trainingFlopsOf } from '../../../src/model/budget/flops.js';
-import { blocksOf } from '../../../src/model/budget/profile-model.js';
+import { blockBudgets } from '../../../src/model/budget/profile-model.js';
 import { activationsOf } from '../../../src/model/budget/saved-activations.js';
 import { stateOf } from '../../../src/model/budget/state.js';
 import { publishedConfig } from './published-models.js';
@@ -103,7 +103,7 @@ describe('keys and values of a token', () => {
     const perLayer = 4 * 256 * 2 * 2;
     const { keyValueCache } = stateOf(model, { batch: 1, context: 5000, dtype: 'bf16' });
     expect(keyValueCache.value).toBe(13 * perLayer * (4095 + 5000));
-    const [first, second] = blocksOf(model, { inference: { ...at(5000), dtype: 'bf16' } });
+    const [first, second] = blockBudgets(model, { inference: { ...at(5000), dtype: 'bf16' } });
     expect(first?.spans).toEqual([{ heads: 8, window: 4096, rule: 'sliding' }]);
     expect(second?.spans).toEqual([{ heads: 8 }]);
   });

@@ -7,7 +7,7 @@ const QK = 256;
 
 // Blocks as numbers. All products are exact in float64, so each value is rounded to float32 once, as in ggml.
 
-const signed = (byte: number): number => (byte << 24) >> 24;
+const signedByte = (byte: number): number => (byte << 24) >> 24;
 
 /** Decodes the block at `at` into the values from `to` on. */
 type DecodeBlock = (bytes: Uint8Array, at: number, target: Float32Array, to: number) => void;
@@ -32,7 +32,7 @@ const nibbles =
 
 const q8: DecodeBlock = (bytes, at, target, to) => {
   const scale = half(bytes, at);
-  for (let i = 0; i < 32; i++) target[to + i] = signed(bytes[at + 2 + i] ?? 0) * scale;
+  for (let i = 0; i < 32; i++) target[to + i] = signedByte(bytes[at + 2 + i] ?? 0) * scale;
 };
 
 /** Scale and minimum, six bits each, of part `index` of eight: the packing of Q4_K and Q5_K. */
@@ -68,7 +68,7 @@ const q6k: DecodeBlock = (bytes, at, target, to) => {
     const low = (bytes[at + side * 64 + (inSide & 63)] ?? 0) >> (inSide < 64 ? 0 : 4);
     const high = (bytes[at + 128 + side * 32 + (inSide & 31)] ?? 0) >> (2 * (inSide >> 5));
     const code = ((low & 15) | ((high & 3) << 4)) - 32;
-    target[to + i] = scale * signed(bytes[at + 192 + (i >> 4)] ?? 0) * code;
+    target[to + i] = scale * signedByte(bytes[at + 192 + (i >> 4)] ?? 0) * code;
   }
 };
 

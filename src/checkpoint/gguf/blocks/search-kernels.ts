@@ -8,14 +8,14 @@ import {
   type Code,
   constant,
   FunctionWriter,
-  integer,
-  load,
   loadSplat,
   moduleOf,
   multiplyIntegers,
+  smallConstant,
   store,
   VALUE,
   vector,
+  vectorLoad,
   type WasmFunction,
   when,
 } from './wasm-code.js';
@@ -89,7 +89,7 @@ function affineKernel(): WasmFunction {
       ),
     ),
   ];
-  const loads = [x.set(load(at.get, VALUES)), w.set(load(at.get, WEIGHTS))];
+  const loads = [x.set(vectorLoad(at.get, VALUES)), w.set(vectorLoad(at.get, WEIGHTS))];
 
   const firstCodes = [
     inverse.set(div(top.get, sub(high.get, low.get))),
@@ -124,13 +124,21 @@ function affineKernel(): WasmFunction {
     ownMinimum.set(select(ZERO, ownMinimum.get, isPositive.get)),
     ownScale.set(select(div(sumXL.get, sumL2.get), ownScale.get, isPositive.get)),
     sum.set(ZERO),
-    everyValue([...loads, code.set(load(i.get, TRIED)), withError(sum, ownScale, ownMinimum)]),
+    everyValue([
+      ...loads,
+      code.set(vectorLoad(i.get, TRIED)),
+      withError(sum, ownScale, ownMinimum),
+    ]),
     better.set(and(less(sum.get, least.get), greater(determinant.get, ZERO))),
     when(
       anyTrue(better.get),
       [
         everyValue([
-          store(at.get, CODES, select(load(i.get, TRIED), load(at.get, CODES), better.get)),
+          store(
+            at.get,
+            CODES,
+            select(vectorLoad(i.get, TRIED), vectorLoad(at.get, CODES), better.get),
+          ),
         ]),
         least.set(select(sum.get, least.get, better.get)),
         scale.set(select(ownScale.get, scale.get, better.get)),
@@ -140,8 +148,8 @@ function affineKernel(): WasmFunction {
   ];
   const oneVector = [
     base.set(multiplyIntegers(turn.get, bytes.get)),
-    place.set(multiplyIntegers(turn.get, integer(16))),
-    low.set(load(base.get, VALUES)),
+    place.set(multiplyIntegers(turn.get, smallConstant(16))),
+    low.set(vectorLoad(base.get, VALUES)),
     high.set(low.get),
     sumW.set(ZERO),
     sumX.set(ZERO),
@@ -160,7 +168,7 @@ function affineKernel(): WasmFunction {
     when(
       anyTrue(isZero.get),
       [
-        everyValue([store(at.get, CODES, select(ZERO, load(at.get, CODES), isZero.get))]),
+        everyValue([store(at.get, CODES, select(ZERO, vectorLoad(at.get, CODES), isZero.get))]),
         scale.set(select(ZERO, scale.get, isZero.get)),
         minimum.set(select(low.get, minimum.get, isZero.get)),
       ].flat(),
@@ -207,8 +215,8 @@ function symmetricKernel(): WasmFunction {
     sumLX.set(ZERO),
     sumL2.set(ZERO),
     everyValue([
-      x.set(load(at.get, VALUES)),
-      w.set(load(at.get, WEIGHTS)),
+      x.set(vectorLoad(at.get, VALUES)),
+      w.set(vectorLoad(at.get, WEIGHTS)),
       code.set(codeOfValue),
       sumLX.set(add(sumLX.get, mul(mul(w.get, x.get), code.get))),
       sumL2.set(add(sumL2.get, mul(mul(w.get, code.get), code.get))),
@@ -216,8 +224,8 @@ function symmetricKernel(): WasmFunction {
   ];
   const keepCodes = (mask: Code) =>
     everyValue([
-      x.set(load(at.get, VALUES)),
-      store(at.get, CODES, select(add(codeOfValue, middle.get), load(at.get, CODES), mask)),
+      x.set(vectorLoad(at.get, VALUES)),
+      store(at.get, CODES, select(add(codeOfValue, middle.get), vectorLoad(at.get, CODES), mask)),
     ]);
   const oneTrial = [
     inverse.set(div(loadSplat(trial.get, TRIALS), peak.get)),
@@ -236,10 +244,10 @@ function symmetricKernel(): WasmFunction {
   ];
   const oneVector = [
     base.set(multiplyIntegers(turn.get, bytes.get)),
-    place.set(multiplyIntegers(turn.get, integer(16))),
+    place.set(multiplyIntegers(turn.get, smallConstant(16))),
     peak.set(ZERO),
     everyValue([
-      x.set(load(at.get, VALUES)),
+      x.set(vectorLoad(at.get, VALUES)),
       isLarger.set(greater(abs(x.get), abs(peak.get))),
       peak.set(select(x.get, peak.get, isLarger.get)),
     ]),
@@ -254,7 +262,7 @@ function symmetricKernel(): WasmFunction {
     when(
       anyTrue(better.get),
       [
-        everyValue([store(at.get, CODES, select(ZERO, load(at.get, CODES), better.get))]),
+        everyValue([store(at.get, CODES, select(ZERO, vectorLoad(at.get, CODES), better.get))]),
         scale.set(select(ZERO, scale.get, better.get)),
       ].flat(),
     ),
@@ -291,11 +299,11 @@ const kernels = instantiated();
 const numbersAt = (offset: number, length: number) =>
   new Float32Array(kernels.memory.buffer, offset, length);
 
-/** Values and importances of all groups, by `placeOf`. Inputs of the searches, which leave them as they are. */
+/** Values and importances of all groups, by `groupPlace`. Inputs of the searches, which leave them as they are. */
 export const groupValues = numbersAt(VALUES, MOST.values);
 export const groupWeights = numbersAt(WEIGHTS, MOST.values);
 
-/** Results of a search: the codes by `placeOf`, and a scale of each group; for affine codes also the −m of each. */
+/** Results of a search: the codes by `groupPlace`, and a scale of each group; for affine codes also the −m of each. */
 export const groupCodes = numbersAt(CODES, MOST.values);
 export const groupScales = numbersAt(SCALES, MOST.groups);
 export const groupMinima = numbersAt(MINIMA, MOST.groups);
@@ -303,7 +311,7 @@ export const groupMinima = numbersAt(MINIMA, MOST.groups);
 const trialsPlace = numbersAt(TRIALS, MOST.trials);
 
 /** Place of the first value of a group of `count` values; the next ones are `LANES` apart. */
-export const placeOf = (group: number, count: number): number =>
+export const groupPlace = (group: number, count: number): number =>
   (group >> 2) * count * LANES + (group & 3);
 
 /** Distance between the values of a group. */

@@ -36,7 +36,7 @@ export type EncodeBlock = (
 const codes = new Uint8Array(QK);
 
 /** Makes a block the first group of a search. */
-function load(values: Float32Array, from: number, weights: Float32Array): void {
+function loadGroup(values: Float32Array, from: number, weights: Float32Array): void {
   for (let i = 0; i < QK; i++) {
     groupValues[STRIDE * i] = values[from + i] as number;
     groupWeights[STRIDE * i] = weights[i] as number;
@@ -82,7 +82,7 @@ const symmetric = (bits: 4 | 5): EncodeBlock => {
   return (values, from, target, at, weights) => {
     let scale: number;
     if (weights) {
-      load(values, from, weights);
+      loadGroup(values, from, weights);
       searchSymmetric(STRIDE, QK, halfway);
       scale = takeFound();
     } else {
@@ -112,7 +112,7 @@ const affine = (bits: 4 | 5): EncodeBlock => {
     let scale: number;
     let lowest: number;
     if (weights) {
-      load(values, from, weights);
+      loadGroup(values, from, weights);
       searchAffine(STRIDE, QK, largestCode, trials, false);
       scale = takeFound();
       lowest = -(groupMinima[0] as number);

@@ -8,10 +8,10 @@ import {
   affineTrials,
   groupCodes,
   groupMinima,
+  groupPlace,
   groupScales,
   groupValues,
   groupWeights,
-  placeOf,
   STRIDE,
   searchAffine,
   searchSymmetric,
@@ -50,10 +50,10 @@ const scaleCodes = new Uint8Array(16);
 const minimumCodes = new Uint8Array(16);
 
 /** Copies a block to `values`, and to the places of its groups of `count` values. */
-function load(source: Float32Array, from: number, count: number): void {
+function loadBlock(source: Float32Array, from: number, count: number): void {
   for (let i = 0; i < QK; i++) values[i] = source[from + i] as number;
   for (let group = 0; group * count < QK; group++) {
-    const place = placeOf(group, count);
+    const place = groupPlace(group, count);
     for (let i = 0; i < count; i++) {
       groupValues[place + STRIDE * i] = values[group * count + i] as number;
     }
@@ -64,7 +64,7 @@ function load(source: Float32Array, from: number, count: number): void {
 function takeFound(count: number): void {
   const groups = QK / count;
   for (let group = 0; group < groups; group++) {
-    const place = placeOf(group, count);
+    const place = groupPlace(group, count);
     for (let i = 0; i < count; i++) {
       codes[group * count + i] = groupCodes[place + STRIDE * i] as number;
     }
@@ -97,7 +97,7 @@ function weigh(
   importance: Float32Array,
   column: number,
 ): void {
-  const place = placeOf(group, count);
+  const place = groupPlace(group, count);
   const first = group * count;
   let sum = f32(0);
   for (let i = 0; i < count; i++) {
@@ -111,7 +111,7 @@ function weigh(
 }
 
 /** Largest of the first `count` numbers, at least 0. */
-function largest(numbers: Float32Array, count: number): number {
+function largestNumber(numbers: Float32Array, count: number): number {
   let high = 0;
   for (let i = 0; i < count; i++) if ((numbers[i] as number) > high) high = numbers[i] as number;
   return high;
@@ -124,7 +124,7 @@ function unitCodes(
   largestCode: number,
   into: Uint8Array,
 ): number {
-  const high = largest(numbers, count);
+  const high = largestNumber(numbers, count);
   const inverse = high > 0 ? f32(largestCode / high) : 0;
   for (let i = 0; i < count; i++) {
     into[i] = Math.min(largestCode, nearest(f32(inverse * (numbers[i] as number))) & 255);
@@ -174,7 +174,7 @@ const Q2_PLAIN = affineTrials(-0.5, 0.1, 16, 3);
 const Q2_WEIGHTED = affineTrials(-0.9, 0.05, 37, 3);
 
 const q2k: EncodeSuperBlock = (source, from, target, at, importance, column) => {
-  load(source, from, 16);
+  loadBlock(source, from, 16);
   const variance = importance ? f32(squares(0, QK) / QK) : 0;
   if (importance) {
     for (let part = 0; part < 16; part++) weigh(part, 16, variance, importance, column);
@@ -201,7 +201,7 @@ const q2k: EncodeSuperBlock = (source, from, target, at, importance, column) => 
 };
 
 const q3k: EncodeSuperBlock = (source, from, target, at, importance, column) => {
-  load(source, from, 16);
+  loadBlock(source, from, 16);
   let unit: number;
   if (importance) {
     const variance = f32(f32(2 * squares(0, QK)) / QK);
@@ -270,7 +270,7 @@ const fourOrFiveBits = (hasFifthBit: boolean): EncodeSuperBlock => {
     : affineTrials(-1, 0.1, 21, largestCode);
   const weighted = affineTrials(-0.9, 0.05, 37, largestCode);
   return (source, from, target, at, importance, column) => {
-    load(source, from, 32);
+    loadBlock(source, from, 32);
     const variance = importance ? f32(f32(2 * squares(0, QK)) / QK) : 0;
     for (let part = 0; part < 8; part++) {
       if (importance) {
@@ -278,7 +278,7 @@ const fourOrFiveBits = (hasFifthBit: boolean): EncodeSuperBlock => {
         continue;
       }
       const mean = f32(Math.sqrt(f32(squares(32 * part, 32) / 32)));
-      const place = placeOf(part, 32);
+      const place = groupPlace(part, 32);
       for (let i = 0; i < 32; i++) {
         const to = place + STRIDE * i;
         groupWeights[to] = f32(mean + Math.abs(groupValues[to] as number));
@@ -321,10 +321,10 @@ const fourOrFiveBits = (hasFifthBit: boolean): EncodeSuperBlock => {
 };
 
 const q6k: EncodeSuperBlock = (source, from, target, at, importance, column) => {
-  load(source, from, 16);
+  loadBlock(source, from, 16);
   if (importance) {
     for (let part = 0; part < 16; part++) {
-      const place = placeOf(part, 16);
+      const place = groupPlace(part, 16);
       const first = column + 16 * part;
       for (let i = 0; i < 16; i++) {
         groupWeights[place + STRIDE * i] = importance[first + i] as number;

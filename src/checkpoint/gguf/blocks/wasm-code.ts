@@ -62,7 +62,7 @@ const ALIGNED_16 = 4;
 const ALIGNED_4 = 2;
 
 /** Sixteen bytes at an address and a constant offset. */
-export const load = (address: Code, offset: number): Code => [
+export const vectorLoad = (address: Code, offset: number): Code => [
   ...[...address, ...simd(0x00)],
   ...[ALIGNED_16, ...unsigned(offset)],
 ];
@@ -79,7 +79,7 @@ export const store = (address: Code, offset: number, value: Code): Code => [
 ];
 
 /** A constant below 64. */
-export const integer = (value: number): Code => [0x41, value];
+export const smallConstant = (value: number): Code => [0x41, value];
 
 /** A float32 constant in all lanes. */
 export const constant = (value: number): Code =>
@@ -138,10 +138,10 @@ export class Local {
   /** Runs `body` with this as 0, `step`, … below `end`: at least once. */
   upTo(end: Code, step: number, body: readonly Code[]): Code {
     return [
-      ...this.set(integer(0)),
+      ...this.set(smallConstant(0)),
       ...[0x03, 0x40],
       ...body.flat(),
-      ...this.set(addIntegers(this.get, integer(step))),
+      ...this.set(addIntegers(this.get, smallConstant(step))),
       ...[...this.get, ...end, 0x49, 0x0d, 0x00],
       0x0b,
     ];
@@ -152,7 +152,7 @@ const section = (id: number, content: Code): Code => [id, ...unsigned(content.le
 
 const list = (items: readonly Code[]): Code => [...unsigned(items.length), ...items.flat()];
 
-const textOf = (text: string): Code => [...unsigned(text.length), ...Buffer.from(text)];
+const textCode = (text: string): Code => [...unsigned(text.length), ...Buffer.from(text)];
 
 /** A module of functions that share 64 KiB of memory. */
 export function moduleOf(functions: readonly WasmFunction[]): Uint8Array {
@@ -164,13 +164,13 @@ export function moduleOf(functions: readonly WasmFunction[]): Uint8Array {
     const code = [...list(locals.map((type) => [1, type])), ...body, 0x0b];
     return [...unsigned(code.length), ...code];
   });
-  const exported = functions.map(({ name }, index) => [...textOf(name), 0, ...unsigned(index)]);
+  const exported = functions.map(({ name }, index) => [...textCode(name), 0, ...unsigned(index)]);
   return Uint8Array.from([
     ...[0x00, 0x61, 0x73, 0x6d, 1, 0, 0, 0],
     ...section(1, list(types)),
     ...section(3, list(functions.map((_, index) => unsigned(index)))),
     ...section(5, list([[0, 1]])),
-    ...section(7, list([[...textOf('memory'), 2, 0], ...exported])),
+    ...section(7, list([[...textCode('memory'), 2, 0], ...exported])),
     ...section(10, list(bodies)),
   ]);
 }

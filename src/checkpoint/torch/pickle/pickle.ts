@@ -65,11 +65,11 @@ const constant =
   (value: PickleValue): OpcodeHandler =>
   (machine) =>
     machine.push(value);
-const integer =
+const pushedInteger =
   (read: (source: PickleSource) => number): OpcodeHandler =>
   (machine, source) =>
     machine.push(read(source));
-const text =
+const pushedText =
   (read: (source: PickleSource) => number): OpcodeHandler =>
   (machine, source) => {
     const value = machine.text(read(source));
@@ -242,18 +242,18 @@ const OPCODES: ReadonlyMap<number, OpcodeHandler> = new Map<number, OpcodeHandle
   [0x4e, constant(null)], // NONE
   [0x88, constant(true)], // NEWTRUE
   [0x89, constant(false)], // NEWFALSE
-  [0x4a, integer(i32)], // BININT
-  [0x4b, integer(u8)], // BININT1
-  [0x4d, integer(u16)], // BININT2
+  [0x4a, pushedInteger(i32)], // BININT
+  [0x4b, pushedInteger(u8)], // BININT1
+  [0x4d, pushedInteger(u16)], // BININT2
   [0x8a, (machine, source) => long(machine, source, u8(source))], // LONG1
   [0x8b, (machine, source) => long(machine, source, i32(source))], // LONG4
   [
     0x47, // BINFLOAT
     (machine, source) => machine.pushNew({ kind: 'float', value: source.take(8).readDoubleBE() }),
   ],
-  [0x58, text(u32)], // BINUNICODE
-  [0x8c, text(u8)], // SHORT_BINUNICODE
-  [0x8d, text(u64)], // BINUNICODE8
+  [0x58, pushedText(u32)], // BINUNICODE
+  [0x8c, pushedText(u8)], // SHORT_BINUNICODE
+  [0x8d, pushedText(u64)], // BINUNICODE8
   [0x54, byteString(u32)], // BINSTRING
   [0x55, byteString(u8)], // SHORT_BINSTRING
   [0x42, bytes(u32)], // BINBYTES

@@ -13,7 +13,7 @@ export interface WritableLeaf {
 }
 
 /** Yields every tensor and storage in a value once, in the order in which they are written. */
-function* leavesOf(root: Writable): Generator<WritableLeaf, void, void> {
+function* writableLeaves(root: Writable): Generator<WritableLeaf, void, void> {
   const seen = new Set<Writable>();
   const stack = [{ value: root, name: '' }];
   for (let step = stack.pop(); step; step = stack.pop()) {
@@ -131,7 +131,7 @@ const MAX_SHOWN = 5;
 export function collectStorages(value: Writable): ReadonlyMap<WritableBytes, WrittenStorage> {
   const usesOf = new Map<WritableBytes, Uses>();
   const obstacles: string[] = [];
-  for (const { leaf, name } of leavesOf(value)) {
+  for (const { leaf, name } of writableLeaves(value)) {
     const bytes = leaf.kind === 'tensor' ? leaf.storage : leaf.data;
     const uses = usesOf.get(bytes) ?? new Set();
     usesOf.set(bytes, uses.add(leaf.dtype));
@@ -146,7 +146,8 @@ export function collectStorages(value: Writable): ReadonlyMap<WritableBytes, Wri
     );
   }
   const storages = new Map<WritableBytes, WrittenStorage>();
-  for (const [bytes, uses] of usesOf) storages.set(bytes, written(bytes, uses, `${storages.size}`));
+  for (const [bytes, uses] of usesOf)
+    storages.set(bytes, writtenStorage(bytes, uses, `${storages.size}`));
   return storages;
 }
 
@@ -168,7 +169,7 @@ function byteOrderObstacle(bytes: WritableBytes, uses: Uses): string | undefined
     : undefined;
 }
 
-function written(bytes: WritableBytes, uses: Uses, key: string): WrittenStorage {
+function writtenStorage(bytes: WritableBytes, uses: Uses, key: string): WrittenStorage {
   const [first] = uses;
   const storage = first === undefined ? undefined : TORCH_TYPES[first]?.storage;
   const isTyped =

@@ -4,12 +4,7 @@ import { setting } from '../../../base/text/setting.js';
 import type { ByteFile } from '../../byte-file.js';
 import type { FileIndex } from '../../checkpoint.js';
 import type { Refuse } from '../../checkpoint-rules.js';
-import {
-  listed as listedNames,
-  mostTensorBytes,
-  quoted,
-  refuseAt,
-} from '../../checkpoint-rules.js';
+import { mostTensorBytes, quoted, quotedNames, refuseAt } from '../../checkpoint-rules.js';
 import { bytesOfViews, viewsOf } from '../../sharing.js';
 import type { StoredTensor } from '../../stored-tensor.js';
 import type { Dict, PickleValue } from '../pickle/values.js';
@@ -203,7 +198,7 @@ function taken(place: DictPath, file: SearchedFile, refuse: Refuse): StateDict {
   const { values: content, alike } = otherContent;
   const warnings =
     alike.length > 0
-      ? [`keys that read alike, of which the last is shown: ${listedNames(alike)}`]
+      ? [`keys that read alike, of which the last is shown: ${quotedNames(alike)}`]
       : [];
   return { stateDict: pathTo(place), tensors, content, warnings };
 }

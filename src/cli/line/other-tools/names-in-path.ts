@@ -36,7 +36,7 @@ export function namesInPath(text: string): readonly NameInPath[] {
   if (text.startsWith('hf:') || !isNamed || fs.existsSync(text)) return [];
   const [, typed = stem, ofFile] = (isFile ? TYPED.exec(stem) : null) ?? [];
   const { name, dtype } =
-    quantized === undefined ? { name: typed, dtype: ofFile } : typeOf(quantized);
+    quantized === undefined ? { name: typed, dtype: ofFile } : typedName(quantized);
   // A repository of the same organization has the model itself.
   const isOrganized = folder !== undefined && (parts.length > 2 || quantized !== undefined);
   const organized = isOrganized ? [`${folder}/${name}`] : [];
@@ -51,7 +51,7 @@ export function namesInPath(text: string): readonly NameInPath[] {
 }
 
 /** A name with the type of its weights; of a repository of GGUF files, that of its usual one. */
-const typeOf = ({ name, dtype }: QuantizedName): QuantizedName => ({
+const typedName = ({ name, dtype }: QuantizedName): QuantizedName => ({
   name,
   dtype: dtype ?? usualType(name),
 });

@@ -11,7 +11,7 @@ import {
   ownConfigName,
   ownConfigNames,
 } from '../../../base/files/config-names.js';
-import { isSameFile } from '../../../base/files/file-system.js';
+import { isSameFile, namesIn } from '../../../base/files/file-system.js';
 import { fileNamesIn, fileStatus, mountedPath, pathKind } from '../../../base/files/mounted.js';
 import { readFileAtMost } from '../../../base/files/read-file.js';
 import { resolveOutputTarget } from '../../../base/files/write-whole.js';
@@ -19,7 +19,7 @@ import { parseJson } from '../../../base/text/json.js';
 import { setting } from '../../../base/text/setting.js';
 import { isRecord } from '../../../base/values.js';
 import type { Checkpoint } from '../../../checkpoint/checkpoint.js';
-import { listed } from '../../../checkpoint/checkpoint-rules.js';
+import { quotedNames } from '../../../checkpoint/checkpoint-rules.js';
 import { isIndexName, isTrainingFormat, isWeightsName } from '../../../checkpoint/formats.js';
 import type { Dict, PickleValue } from '../../../checkpoint/torch/pickle/values.js';
 import { isKind } from '../../../checkpoint/torch/pickle/values.js';
@@ -46,7 +46,7 @@ const MOST_BYTES = 100e6;
 /** The sidecars in the folder of a checkpoint, by name. Links are followed, as in the cache of the hub. */
 export function sidecarsOf(checkpoint: Pick<Checkpoint, 'path' | 'files'>): Sidecar[] {
   const folder = folderOf(checkpoint);
-  return namesIn(folder)
+  return sortedNamesIn(folder)
     .filter(isSidecarName)
     .flatMap((name): Sidecar[] => {
       const file = path.join(folder, name);
@@ -81,10 +81,12 @@ export function sidecarNotes(
 ): string[] {
   const sidecars = sidecarsOf(checkpoint).map(({ name }) => name);
   if (kind === 'file') {
-    return sidecars.length > 0 ? [`Not copied, because OUT is a file: ${listed(sidecars)}`] : [];
+    return sidecars.length > 0
+      ? [`Not copied, because OUT is a file: ${quotedNames(sidecars)}`]
+      : [];
   }
   if (!isFolderInput(checkpoint)) return [];
-  const others = namesIn(folderOf(checkpoint)).filter(
+  const others = sortedNamesIn(folderOf(checkpoint)).filter(
     (name) =>
       !name.startsWith('.') &&
       !isWeightsName(name) &&
@@ -92,13 +94,13 @@ export function sidecarNotes(
       !CONFIG_NAMES.includes(name) &&
       !sidecars.includes(name),
   );
-  return others.length > 0 ? [`Not copied: ${listed(others)}`] : [];
+  return others.length > 0 ? [`Not copied: ${quotedNames(others)}`] : [];
 }
 
 /** @throws UserError when replacing a folder would delete sidecars that the new one lacks. */
 export function refuseLostSidecars(out: string, written: readonly Sidecar[]): void {
   const kept = new Set(written.map(({ name }) => name));
-  const lost = namesIn(out).filter((name) => isSidecarName(name) && !kept.has(name));
+  const lost = sortedNamesIn(out).filter((name) => isSidecarName(name) && !kept.has(name));
   if (lost.length === 0) return;
   throw usageError(
     `${out} is not replaced: it has ${lost.join(', ')}, which the new folder would lack`,
@@ -113,13 +115,8 @@ const folderOf = ({ path: input, files }: Pick<Checkpoint, 'path' | 'files'>): s
   isFolderInput({ path: input }) ? input : path.dirname(files[0]?.path ?? input);
 
 /** Names in a folder, sorted; empty when it cannot be read. */
-function namesIn(folder: string): string[] {
-  try {
-    return (mountedPath(folder) ? fileNamesIn(folder) : fs.readdirSync(folder)).sort();
-  } catch {
-    return [];
-  }
-}
+const sortedNamesIn = (folder: string): string[] =>
+  (mountedPath(folder) ? fileNamesIn(folder) : namesIn(folder)).sort();
 
 /**
  * The config of a checkpoint with some values changed. The others keep their types, including integer or float.

@@ -334,7 +334,7 @@ export async function checkOutput(
   checkIndex(plan, output);
   for (const tensor of plan.tensors) {
     const stored = requireStoredTensor(tensor.name, output);
-    await compare(readInChunks(asBytes(stored)), valuesOf(tensor), onBytes, () =>
+    await requireEqualBytes(readInChunks(asBytes(stored)), valuesOf(tensor), onBytes, () =>
       differs(output.path, tensor.name, 'has other values'),
     );
   }
@@ -363,7 +363,7 @@ function differs(file: string, name: string, message: string): UserError {
 }
 
 /** Compares streams of bytes with pieces of different sizes. */
-async function compare(
+async function requireEqualBytes(
   found: AsyncIterable<Uint8Array>,
   expected: AsyncIterable<Uint8Array>,
   onBytes: (bytes: number) => void,

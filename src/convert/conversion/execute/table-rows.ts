@@ -147,7 +147,7 @@ async function* workedOutRows(
 ): AsyncGenerator<AlignedRows, undefined> {
   const width = tables[0]?.columns ?? 0;
   const memory = new Float64Array(Math.min(blockRows, end - first) * width * tables.length);
-  for (const [firstRow, count] of steps(first, end, blockRows)) {
+  for (const [firstRow, count] of rowRanges(first, end, blockRows)) {
     const columns = count * width;
     const values = memory.subarray(0, columns * tables.length);
     for (const [index, table] of tables.entries()) {
@@ -167,7 +167,7 @@ async function* decodedRows(
   const cached = inSteps(CACHED_NUMBERS / (width * tensors.length));
   const memory = new Float64Array(cached * width * tensors.length);
   for await (const { firstRow, count, bytes } of bytesAhead(tensors, range, blockRows)) {
-    for (const [row, few] of steps(0, count, cached)) {
+    for (const [row, few] of rowRanges(0, count, cached)) {
       const columns = few * width;
       const values = memory.subarray(0, columns * tensors.length);
       for (const [index, tensor] of tensors.entries()) {
@@ -191,7 +191,7 @@ async function* bytesAhead(
   const buffers = [0, 1].map(() =>
     tensors.map((tensor) => new Uint8Array(most * rowBytes(tensor))),
   );
-  const blocks = [...steps(first, end, most)];
+  const blocks = [...rowRanges(first, end, most)];
   const request = (turn: number) => {
     const [firstRow, count] = blocks[turn] ?? [0, 0];
     const bytes = tensors.map((tensor, index) =>
@@ -225,7 +225,11 @@ const part = <Values extends Float64Array | Uint8Array>(
 
 const inSteps = (rows: number) => Math.max(ROW_STEP, Math.floor(rows / ROW_STEP) * ROW_STEP);
 
-function* steps(first: number, rows: number, step: number): Generator<readonly [number, number]> {
+function* rowRanges(
+  first: number,
+  rows: number,
+  step: number,
+): Generator<readonly [number, number]> {
   for (let row = first; row < rows; row += step) yield [row, Math.min(step, rows - row)];
 }
 

@@ -33,7 +33,7 @@ import {
 import { ggmlType } from '../../../checkpoint/gguf/ggml-types.js';
 import { type PackedPart, packedWords } from '../../../checkpoint/packed-weights.js';
 import type { StoredTensor } from '../../../checkpoint/stored-tensor.js';
-import { narrow, piecesOf, readInChunks, readTensor } from '../../../checkpoint/view.js';
+import { narrow, readInChunks, readTensor, tensorPieces } from '../../../checkpoint/view.js';
 import type { Formula } from '../../../model/architecture/rotary-scaling.js';
 import type { Extension } from '../conversion-choices.js';
 import { type ConversionPlan, type PlannedTensor, tensorNamed } from '../plan/conversion-plan.js';
@@ -195,7 +195,7 @@ async function* inBlocks(
   const atOnce = Math.max(1, Math.floor(BLOCK_NUMBERS / step)) * step;
   const target = new Uint8Array((atOnce / perBlock) * blockBytes);
   let done = 0;
-  for await (const piece of blocksOf(values, 4 * atOnce)) {
+  for await (const piece of byteBlocks(values, 4 * atOnce)) {
     const numbers = viewOf(Float32Array, littleEndianWords(piece, 4));
     const bytes = (numbers.length / perBlock) * blockBytes;
     // The rows of one expert after the other.
@@ -245,7 +245,7 @@ async function* averaged(
   if (!isEncodable(dtype)) throw new Error(`a mean cannot be written as ${dtype}`);
   // All tensors are split at the same positions, even with different types.
   const wide = tensors.map((tensor) => [
-    ...piecesOf(tensor, storedBytes(BLOCK_NUMBERS, tensor.dtype)),
+    ...tensorPieces(tensor, storedBytes(BLOCK_NUMBERS, tensor.dtype)),
   ]);
   let done = 0;
   for (const [index, piece] of wide[0]?.entries() ?? []) {
@@ -339,10 +339,10 @@ async function* packedValues(values: PackedValues): AsyncGenerator<Uint8Array, u
   }
   const rowBytes = weight.bytes / rows;
   const atOnce = Math.max(1, Math.floor(ROWS_NUMBERS / columns / ROW_STEP)) * ROW_STEP;
-  for await (const block of blocksOf(values.values(), atOnce * rowBytes)) {
+  for await (const block of byteBlocks(values.values(), atOnce * rowBytes)) {
     const numbers = new Float64Array(block.length / (STORED_DTYPES[weight.dtype].bits / 8));
     decodeValues(weight.dtype, block, numbers);
-    yield partOf(
+    yield packedPartBytes(
       part,
       quantized(numbers, columns, form, weight, file),
       form,
@@ -376,7 +376,7 @@ function quantized(
   }
 }
 
-function partOf(
+function packedPartBytes(
   part: Exclude<PackedPart, 'shape'>,
   rows: QuantizedRows,
   form: WeightForm,
@@ -413,7 +413,7 @@ function packedZeroPoints({ rows, columns, zeroPoints }: QuantizedRows, form: We
 }
 
 /** Splits a stream of bytes into blocks of one size; the last may be shorter. */
-async function* blocksOf(
+async function* byteBlocks(
   chunks: AsyncIterable<Uint8Array>,
   size: number,
 ): AsyncGenerator<Uint8Array, undefined> {

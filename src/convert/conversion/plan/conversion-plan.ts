@@ -201,7 +201,7 @@ export interface StepGroup {
  * The step for each tensor, in the order of the plan.
  * @param outputs The files of the output, with the tensors in each.
  */
-export function stepsOf(
+export function tensorSteps(
   plan: ConversionPlan,
   { job: { checkpoint }, srte }: ConversionInput,
   outputs: readonly { readonly name: string; readonly tensors: readonly string[] }[],
@@ -304,11 +304,11 @@ export function groupSteps(steps: readonly TensorStep[]): StepGroup[] {
     };
   });
   return STEP_KINDS.flatMap((kind) => groups.filter(({ first }) => first.action === kind)).map(
-    groupOf,
+    stepGroup,
   );
 }
 
-const groupOf = ({ pattern, first, members }: NameGroup<TensorStep>): StepGroup => ({
+const stepGroup = ({ pattern, first, members }: NameGroup<TensorStep>): StepGroup => ({
   action: first.action,
   pattern,
   tensors: members.length,

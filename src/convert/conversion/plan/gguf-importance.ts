@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import path from 'node:path';
 import { UserError } from '../../../base/errors.js';
 import { formatInteger } from '../../../base/text/units.js';
-import { listed, quoted } from '../../../checkpoint/checkpoint-rules.js';
+import { quoted, quotedNames } from '../../../checkpoint/checkpoint-rules.js';
 import type { GgufValue } from '../../../checkpoint/gguf/gguf-scanner.js';
 import { type ImportanceMatrix, readImatrix } from '../../../checkpoint/gguf/imatrix.js';
 import type { PlannedTensor } from './conversion-plan.js';
@@ -58,9 +58,9 @@ export function importanceFor(file: string, tensors: readonly PlannedTensor[]): 
       ...(idle.length > 0
         ? [`Experts with importances of zero get equal ones: ${idle.join(', ')}`]
         : []),
-      ...(without.length > 0 ? [`No importances for ${listed(without)}`] : []),
+      ...(without.length > 0 ? [`No importances for ${quotedNames(without)}`] : []),
       ...(unread.length > 0
-        ? [`Importances that no tensor of the output has: ${listed(unread)}`]
+        ? [`Importances that no tensor of the output has: ${quotedNames(unread)}`]
         : []),
     ],
   };
@@ -113,7 +113,7 @@ const otherModel = (file: string, found: ImportanceMatrix) =>
       {
         severity: 'error',
         file,
-        message: `none of its ${found.size} entries is a matrix of the output; found ${listed([...found.keys()])}`,
+        message: `none of its ${found.size} entries is a matrix of the output; found ${quotedNames([...found.keys()])}`,
         suggestion: 'compute it with llama-imatrix from a GGUF file of this model',
       },
     ],

@@ -2,7 +2,7 @@
 
 import { STORED_DTYPES, shapeText } from '../../../base/tensor/dtype.js';
 import type { Checkpoint } from '../../../checkpoint/checkpoint.js';
-import { listed } from '../../../checkpoint/checkpoint-rules.js';
+import { quotedNames } from '../../../checkpoint/checkpoint-rules.js';
 import { canonicalNames, layerNumber } from '../../../checkpoint/names.js';
 import type { ComparisonProgress, TensorEquality } from '../../../checkpoint/sharing.js';
 import { equalByBytes, equalByLocation } from '../../../checkpoint/sharing.js';
@@ -130,7 +130,7 @@ function onlyModel(checkpoint: Tensors, faults: SrteFaults): SrteNames {
   if (models.length > 1) {
     throw faults.with({
       rule: 'srte-one-model',
-      message: `has SRTE tables under ${models.length} prefixes: ${listed(models.map(({ prefix }) => prefix))}`,
+      message: `has SRTE tables under ${models.length} prefixes: ${quotedNames(models.map(({ prefix }) => prefix))}`,
       suggestion: 'save the state dict of one model by itself',
     });
   }
@@ -147,7 +147,7 @@ function layersInOrder(layers: SrteNames['layers'], faults: SrteFaults): SrtePar
       faults.add({
         rule: 'srte-layer-number',
         ...tensorField(parts),
-        message: `has ${listed([text])} where the number of a layer is expected`,
+        message: `has ${quotedNames([text])} where the number of a layer is expected`,
         suggestion: 'give it the name that its layer has in the model',
       });
     }
@@ -236,7 +236,7 @@ function checkAlike(table: StoredSrteTable, first: StoredSrteTable, faults: Srte
   faults.add({
     rule: 'srte-alike',
     tensor: table.name,
-    message: `is a table of ${found}, expected ${expected} as in ${listed([first.name])}`,
+    message: `is a table of ${found}, expected ${expected} as in ${quotedNames([first.name])}`,
     suggestion: 'tables that differ in shape cannot be compared, nor shared',
   });
 }
@@ -255,7 +255,7 @@ function checkShared(
   faults.add({
     rule: 'srte-one-sharing',
     tensor: shared.name,
-    message: `is a shared table, and ${own.length} layers have one of their own: ${listed(own.map(({ name }) => name))}`,
+    message: `is a shared table, and ${own.length} layers have one of their own: ${quotedNames(own.map(({ name }) => name))}`,
     suggestion: 'remove the ones that the model does not use',
   });
 }

@@ -158,7 +158,7 @@ export function emitLayerNorm(context: Context, layer: LayerNorm, x: GraphValue)
   const { graph } = context;
   const { weight, bias, eps, size } = layer;
   const width = normWidth(layer);
-  const factor = weight && factorOf(context, { weight, offset: layer.offset });
+  const factor = weight && offsetWeight(context, { weight, offset: layer.offset });
   const isOneRow = width === size && factor !== undefined;
   const ones = () => graph.floats(`ones:${size}`, new Float32Array(size).fill(1));
   const rows = width === size ? x : graph.op('Reshape', [x, graph.ints(-1, width / size, size)]);
@@ -238,7 +238,7 @@ export function l2Normalized(
 export function emitRmsNorm(context: Context, layer: RmsNorm, x: GraphValue): GraphValue {
   const { weight, size, eps, offset } = layer;
   if (!weight) return unweightedRmsNorm(context, x, size, eps);
-  return normed(context, x, factorOf(context, { weight, offset }), eps);
+  return normed(context, x, offsetWeight(context, { weight, offset }), eps);
 }
 
 /** RMS norm. `SimplifiedLayerNormalization` is ONNX Runtime's own, although its domain is ONNX's. */
@@ -263,7 +263,7 @@ function normedInSteps(
 }
 
 /** Weight plus offset. ONNX Runtime computes the sum once, when the session is created. */
-function factorOf(
+function offsetWeight(
   context: Context,
   { weight, offset }: { readonly weight: Param; readonly offset: number },
 ): GraphValue {

@@ -36,7 +36,7 @@ function expertWeights(context: Context, layer: Router, x: GraphValue): GraphVal
   if (layer.scoring === 'described')
     throw describedOnly({ ...layer, title: 'the choice of experts' });
   if (layer.scoring === 'sparseMixer') return sparseMixerWeights(context, layer, x);
-  const scores = scoresOf(context, layer, x);
+  const scores = routerScores(context, layer, x);
   const [, chosen] = best(context, choiceOf(context, layer, scores), layer.expertsPerToken);
   const weights = weightsOf(context, layer, graph.op('GatherElements', [scores, chosen], LAST));
   const none = graph.op('Mul', [scores, graph.float(0)]);
@@ -83,7 +83,7 @@ function sparseMixerWeights(context: Context, layer: Router, x: GraphValue): Gra
 }
 
 /** [R, E] */
-function scoresOf(context: Context, layer: Router, x: GraphValue): GraphValue {
+function routerScores(context: Context, layer: Router, x: GraphValue): GraphValue {
   const { graph } = context;
   const logits = logitsOf(context, layer, x);
   const limited = layer.softcap === undefined ? logits : capped(context, logits, layer.softcap);

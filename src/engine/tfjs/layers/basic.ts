@@ -52,7 +52,7 @@ export function runPerLayerInputs(run: ForwardRun, layer: PerLayerInputs): Tenso
 
 /** x [B, T, in] → [B, T, out]. */
 export function runLinear(run: ForwardRun, { weight, bias }: Linear, x: Tensor3D): Tensor3D {
-  return product(run, x, run.weights.transposed(weight), bias);
+  return matrixProduct(run, x, run.weights.transposed(weight), bias);
 }
 
 /** x [B, T, in] → [B, T, out]. */
@@ -61,14 +61,14 @@ export function runTransposedLinear(
   { weight, bias }: TransposedLinear,
   x: Tensor3D,
 ): Tensor3D {
-  return product(run, x, run.weights.factor(weight), bias);
+  return matrixProduct(run, x, run.weights.factor(weight), bias);
 }
 
 /**
  * Product of two matrices, neither transposed: the wasm backend is 10 to 20 times slower otherwise.
  * @param factor [in, out]
  */
-export function product(
+export function matrixProduct(
   { tf, weights }: ForwardRun,
   x: Tensor3D,
   factor: Tensor2D,

@@ -10,7 +10,7 @@ import { activate } from '../differentiable.js';
 import type { Tensor2D, Tensor3D, Tf } from '../packages.js';
 import type { ForwardRun } from '../run.js';
 import { readValues } from '../run.js';
-import { applySoftcap, asRows, gatedValues, product } from './basic.js';
+import { applySoftcap, asRows, gatedValues, matrixProduct } from './basic.js';
 
 /**
  * x [B, T, H] → the weight of every expert, 0 for unselected ones: [B, T, experts]. The choice uses values read back
@@ -26,7 +26,7 @@ export function runRouter(run: ForwardRun, layer: Router, x: Tensor3D): Tensor3D
 /** Weights of the experts before their own factors, [B, T, experts]. */
 function expertWeights(run: ForwardRun, layer: Router, x: Tensor3D): Tensor3D {
   const { tf, weights } = run;
-  const products = product(run, x, weights.transposed(layer.weight), layer.bias);
+  const products = matrixProduct(run, x, weights.transposed(layer.weight), layer.bias);
   const logits = layer.softcap === undefined ? products : applySoftcap(tf, products, layer.softcap);
   if (layer.scoring === 'described')
     throw describedOnly({ ...layer, title: 'the choice of experts' });
@@ -63,7 +63,7 @@ function sparseMixerWeights({ tf }: ForwardRun, layer: Router, logits: Tensor3D)
   }));
   for (let from = 0; from < scores.length; from += experts) {
     const own = scores.subarray(from, from + experts);
-    const order = largest(own, expertsPerToken);
+    const order = topIndices(own, expertsPerToken);
     for (const [index, { far, chosen }] of steps.entries()) {
       const taken = order.slice(0, index);
       const most = own[order[index] ?? 0] ?? 0;
@@ -92,7 +92,7 @@ function chosenExperts(selectionScores: Float32Array, layer: Router): Float32Arr
   for (let from = 0; from < selectionScores.length; from += experts) {
     const own = selectionScores.slice(from, from + experts);
     dropGroups(own, layer);
-    for (const expert of largest(own, layer.expertsPerToken)) chosen[from + expert] = 1;
+    for (const expert of topIndices(own, layer.expertsPerToken)) chosen[from + expert] = 1;
   }
   return chosen;
 }
@@ -104,16 +104,16 @@ function dropGroups(selectionScores: Float32Array, { groups }: Router): void {
   const counted = groups.score === 'best' ? 1 : 2;
   const scores = Float32Array.from({ length: groups.count }, (_, group) => {
     const own = selectionScores.subarray(group * size, (group + 1) * size);
-    return largest(own, counted).reduce((sum, at) => sum + (own[at] ?? 0), 0);
+    return topIndices(own, counted).reduce((sum, at) => sum + (own[at] ?? 0), 0);
   });
-  const kept = new Set(largest(scores, groups.kept));
+  const kept = new Set(topIndices(scores, groups.kept));
   for (let group = 0; group < groups.count; group++) {
     if (!kept.has(group)) selectionScores.fill(groups.dropped, group * size, (group + 1) * size);
   }
 }
 
 /** Indices of the `count` largest values in descending order; of equal values the first. */
-function largest(values: Float32Array, count: number): number[] {
+function topIndices(values: Float32Array, count: number): number[] {
   const found: number[] = [];
   while (found.length < Math.min(count, values.length)) {
     let best = -1;
@@ -206,7 +206,7 @@ function routes(weights: Float32Array, experts: number, perToken: number): Route
   const chosen = Array.from({ length: tokens }, (_, token) => {
     // A factor can be negative, and so can the weight of its expert.
     const own = weights.subarray(token * experts, (token + 1) * experts).map(Math.abs);
-    return largest(own, perToken).map((expert, slot) => {
+    return topIndices(own, perToken).map((expert, slot) => {
       const order = (tokensOf[expert] as number[]).push(token) - 1;
       (pairsOf[expert] as number[]).push(token * slots + slot);
       return { expert, order };

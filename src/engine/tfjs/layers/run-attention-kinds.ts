@@ -42,13 +42,17 @@ export function runExpertAttention(run: ForwardRun, layer: ExpertAttention, u: T
     [batch, tokens, chosen * width],
   );
   const [k, v] = runProjections(run, layer.keyValues, u) as [Tensor3D, Tensor3D];
-  const rotated = reordered(tf, runRotary(run, rotary, queries), [chosen, keyValueHeads, headDim]);
+  const rotated = regroupedHeads(tf, runRotary(run, rotary, queries), [
+    chosen,
+    keyValueHeads,
+    headDim,
+  ]);
   const seen = attendHeads(run, expertCore(layer), {
     queries: tf.mul(rotated, layer.scale),
     keys: runRotary(run, rotary, k),
     values: v,
   });
-  const pairs: Tensor2D = tf.reshape(reordered(tf, seen, [keyValueHeads, chosen, headDim]), [
+  const pairs: Tensor2D = tf.reshape(regroupedHeads(tf, seen, [keyValueHeads, chosen, headDim]), [
     -1,
     width,
   ]);
@@ -65,7 +69,11 @@ const gathered = (tf: Tf, rows: Tensor2D, at: readonly number[] | Int32Array): T
   tf.gather(rows, tf.tensor1d(Int32Array.from(at), 'int32'));
 
 /** Heads [B, T, a · b · d] in the order of b, then a. */
-function reordered(tf: Tf, x: Tensor3D, [a, b, d]: readonly [number, number, number]): Tensor3D {
+function regroupedHeads(
+  tf: Tf,
+  x: Tensor3D,
+  [a, b, d]: readonly [number, number, number],
+): Tensor3D {
   return tf.reshape(tf.transpose(tf.reshape(x, [-1, a, b, d]), [0, 2, 1, 3]), x.shape);
 }
 

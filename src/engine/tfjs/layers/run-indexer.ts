@@ -43,7 +43,7 @@ export function runIndexer(
       const scores = tf.tidy(() => {
         const of = (x: Tensor3D): Tensor3D => tf.slice(x, [sequence, from, 0], [1, rows, -1]);
         const own = keys[sequence] as Tensor2D;
-        return readValues(scoresOf(run, layer, of(queries), own, weights && of(weights)));
+        return readValues(indexerScores(run, layer, of(queries), own, weights && of(weights)));
       });
       for (let row = 0; row < rows; row++) {
         const position = start + from + row;
@@ -77,7 +77,7 @@ function keysSoFar({ tf, decoding }: ForwardRun, { name }: Indexer, now: Tensor3
 }
 
 /** Scores of some queries of one sequence, q [1, T, N · d], [T · N, S], or summed over the heads, [T, S]. */
-function scoresOf(
+function indexerScores(
   { tf }: ForwardRun,
   layer: Indexer,
   q: Tensor3D,

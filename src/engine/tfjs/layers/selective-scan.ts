@@ -298,10 +298,10 @@ function unsigned(value: number): Code {
 }
 
 /** LEB128, for constants. */
-function signed(value: number): Code {
+function signedConstant(value: number): Code {
   const rest = value >> 7;
   const isLast = value >= -0x40 && value < 0x40;
-  return isLast ? [value & 0x7f] : [(value & 0x7f) | 0x80, ...signed(rest)];
+  return isLast ? [value & 0x7f] : [(value & 0x7f) | 0x80, ...signedConstant(rest)];
 }
 
 const simd = (opcode: number): Code => [0xfd, ...unsigned(opcode)];
@@ -320,7 +320,7 @@ const local = (index: number): Local => ({
 });
 
 const i32 = {
-  constant: (value: number): Code => [0x41, ...signed(value)],
+  constant: (value: number): Code => [0x41, ...signedConstant(value)],
   add: binary([0x6a]),
   sub: binary([0x6b]),
   lessThan: binary([0x49]),

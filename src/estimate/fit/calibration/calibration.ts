@@ -62,14 +62,14 @@ export function calibrationOf(
   return {
     reading,
     computing,
-    source: `${file} (${program}: ${namesOf(runs)}${left > 0 ? `; ${counted(left, 'result')} not used` : ''})`,
+    source: `${file} (${program}: ${runNames(runs)}${left > 0 ? `; ${counted(left, 'result')} not used` : ''})`,
   };
 }
 
 /** Runs that a line names. */
 const MOST_NAMED = 4;
 
-function namesOf(runs: Benchmark['runs']): string {
+function runNames(runs: Benchmark['runs']): string {
   const names = [...new Set(runs.map(nameOfRun))];
   const more = names.length - MOST_NAMED;
   return joined(more > 0 ? [...names.slice(0, MOST_NAMED), `${more} more`] : names);
@@ -98,7 +98,9 @@ function benchSetting(
 ) {
   const { calibration: _, ...gpu } = cluster.gpu;
   const isSame = Math.abs(parameters / countParameters(model).parameters - 1) < SAME;
-  const dtype = isSame ? nearestDtype(model, bytes) : OF_WIDTH[widthOf((8 * bytes) / parameters)];
+  const dtype = isSame
+    ? nearestDtype(model, bytes)
+    : OF_WIDTH[weightWidth((8 * bytes) / parameters)];
   const one: Cluster = { ...cluster, gpu, gpus: 1 };
   const bench: ServingFitSetting = {
     ...setting,
@@ -121,7 +123,8 @@ function nearestDtype(model: LanguageModel, bytes: number): WeightDtype {
   ).reduce((a, b) => (distance(b) < distance(a) ? b : a));
 }
 
-const widthOf = (bits: number): WeightWidth => (bits > 10 ? 'wide' : bits > 6 ? 'eight' : 'four');
+const weightWidth = (bits: number): WeightWidth =>
+  bits > 10 ? 'wide' : bits > 6 ? 'eight' : 'four';
 
 const OF_WIDTH = { wide: 'f16', eight: 'q8_0', four: 'q4_k_m' } as const satisfies Record<
   WeightWidth,
@@ -144,7 +147,7 @@ function readingFactor(
   const reading = isSame
     ? realValue(terms.weights) + realValue(terms.cache)
     : run.model.bytes / (rates.bandwidth * weightUtilisation);
-  return factorOf({
+  return measuredFactor({
     ...{ run, place, part: reading, most: MOST / weightUtilisation },
     // A model of another size launches about as many kernels.
     seconds: 1 / run.tokensPerSecond - realValue(terms.launches),
@@ -177,7 +180,7 @@ function computingFactor(
   const moving = isSame
     ? realValue(terms.memory)
     : run.model.bytes / (rates.bandwidth * memoryUtilisation);
-  return factorOf({
+  return measuredFactor({
     ...{ run, place, part: computing },
     // Programs may compute quantized weights in another type.
     most:
@@ -202,7 +205,7 @@ interface Measured {
 }
 
 /** @throws UserError for more than the peak. */
-function factorOf({ run, place, part, most, seconds, peak, gpu }: Measured): number {
+function measuredFactor({ run, place, part, most, seconds, peak, gpu }: Measured): number {
   const factor = part / seconds;
   if (seconds > 0 && factor <= most) return factor;
   throw usageError(

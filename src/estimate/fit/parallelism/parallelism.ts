@@ -58,7 +58,7 @@ export const cutAmong = (model: LanguageModel, tensor: Param, gpus: number): Cut
   gpus === 1 ? undefined : tensorCuts(model).get(tensor);
 
 /** Rows, or values of a row, on the fullest GPU. */
-export const shareOf = ({ runs }: Cut, gpus: number): number =>
+export const rowsPerGpu = ({ runs }: Cut, gpus: number): number =>
   sumOf(runs, ({ count, size }) => size * Math.ceil(count / gpus));
 
 const cutSize = ({ runs }: Cut): number => sumOf(runs, ({ count, size }) => size * count);
@@ -66,7 +66,9 @@ const cutSize = ({ runs }: Cut): number => sumOf(runs, ({ count, size }) => size
 /** Elements of a tensor on the fullest GPU. */
 export const elementsPerGpu = (elements: number, cut: Cut | undefined, gpus: number): number =>
   // A model without a head has one of no rows.
-  cut === undefined || elements === 0 ? elements : (elements / cutSize(cut)) * shareOf(cut, gpus);
+  cut === undefined || elements === 0
+    ? elements
+    : (elements / cutSize(cut)) * rowsPerGpu(cut, gpus);
 
 /** Whether all GPUs need equal shares; if not, the last one is padded. */
 const isDealtEqually = ({ unit }: UnitRun): boolean => unit !== 'rows of the vocabulary';
@@ -94,9 +96,10 @@ export const operationsOfRank = (
   layer: Layer,
   sharing: TensorParallelCuts,
   rank: number,
-): readonly Operation[] => operationsIn(layer).map((operation) => partOf(operation, sharing, rank));
+): readonly Operation[] =>
+  operationsIn(layer).map((operation) => operationShare(operation, sharing, rank));
 
-function partOf(
+function operationShare(
   operation: Operation,
   { cuts, gpus, byTokens }: TensorParallelCuts,
   rank: number,

@@ -49,7 +49,7 @@ function refuseLoneSequence({ sequenceParallel, tensorParallel = 1 }: AxesOption
 }
 
 /** Copies of a model that work on different sequences; 1 where the degrees are more than the GPUs. */
-export const replicasOf = ({
+export const trainingReplicas = ({
   gpus = 1,
   tensorParallel = 1,
   pipelineParallel = 1,

@@ -87,7 +87,7 @@ export function layeredModel(served: ServedModel, context: number): LayeredModel
 }
 
 /** The place of a layer: a GPU, from 0 on, or the system memory. The output is the last layer. */
-function placeOf(
+function layerPlace(
   index: number,
   { blocks }: LayeredModel,
   { gpuLayers, cardLayers = [gpuLayers] }: Placement,
@@ -106,14 +106,14 @@ function placeOf(
  * `--n-cpu-moe`).
  * @param batch Sequences at a time.
  */
-export function contentOf(model: LayeredModel, placement: Placement, batch: number) {
+export function placedContent(model: LayeredModel, placement: Placement, batch: number) {
   const { gpuLayers, cardLayers = [gpuLayers] } = placement;
   const onCards: PlacedPart[][] = cardLayers.map(() => []);
   const inSystem: PlacedPart[] = [];
   let crossings = 0;
   let before: number | 'system' | undefined;
   for (const [index, whole] of [...model.blocks, model.output].entries()) {
-    const place = placeOf(index, model, placement);
+    const place = layerPlace(index, model, placement);
     if (before !== undefined && before !== place) crossings++;
     before = place;
     if (place === 'system') {

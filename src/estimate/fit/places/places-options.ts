@@ -2,7 +2,7 @@
 import { usageError } from '../../../base/errors.js';
 import { setting } from '../../../base/text/setting.js';
 import type { LanguageModel } from '../../../model/architecture/layer.js';
-import { gpusOf, MOST_CARDS } from '../../hardware/cluster-named.js';
+import { gpusInOrder, MOST_CARDS } from '../../hardware/cluster-named.js';
 import type { Cluster } from '../../hardware/gpu.js';
 import { isProcessorName, systemMemory } from '../../hardware/system-memory.js';
 import { type FitOptions, PLACES_OPTIONS } from '../fit-options.js';
@@ -60,7 +60,7 @@ function refuseCards({ tensorSplit }: FitOptions, cluster: Cluster): void {
       `write ${setting('gpus', MOST_CARDS)} or fewer`,
     );
   }
-  if (tensorSplit === undefined || tensorSplit.length === gpusOf(cluster).length) return;
+  if (tensorSplit === undefined || tensorSplit.length === gpusInOrder(cluster).length) return;
   throw usageError(
     `${setting('tensorSplit')}: expected ${cluster.gpus} numbers, one for each GPU, found ${tensorSplit.length}`,
     `write as many, as in ${setting('tensorSplit', '3,1')} for two GPUs`,

@@ -5,7 +5,7 @@ import type { Expression } from '../../../model/budget/expression.js';
 import { add, div, mul, v } from '../../../model/budget/expression.js';
 import type { Bounds, Quantity } from '../../../model/budget/figure.js';
 import { quantity, realValue } from '../../../model/budget/figure.js';
-import { gpusOf } from '../../hardware/cluster-named.js';
+import { gpusInOrder } from '../../hardware/cluster-named.js';
 import type { Gpu, Link } from '../../hardware/gpu.js';
 import { capacityOf } from '../../hardware/gpu.js';
 import type { SystemMemory } from '../../hardware/system-memory.js';
@@ -24,8 +24,8 @@ import { memoryVerdict } from '../training/training-memory.js';
 import { improved, proportionalLayers } from './card-layers.js';
 import { MICRO_BATCH, workspacesOf } from './compute-buffers.js';
 import type { LayeredModel, PlaceContent, Placement } from './placed-parts.js';
-import { contentOf, layeredModel } from './placed-parts.js';
-import { COPYING, EXPERTS, shareAt, shareOf } from './system-speed.js';
+import { layeredModel, placedContent } from './placed-parts.js';
+import { COPYING, EXPERTS, shareAt, systemShare } from './system-speed.js';
 
 /** Places that were asked for. */
 export interface PlacesWish {
@@ -149,7 +149,7 @@ interface Serving {
 function cardsOf(served: ServedModel, setting: ServingFitSetting): Card[] {
   const { weights, batch, context } = setting;
   const known = new Map<Gpu, Card>();
-  return gpusOf(setting.cluster).map((gpu) => {
+  return gpusInOrder(setting.cluster).map((gpu) => {
     const card = known.get(gpu) ?? {
       gpu,
       rates: servingRates({
@@ -183,7 +183,7 @@ export function placesFit(
   const layered = layeredModel(served, setting.context);
   const serving = { served, layered, setting, cards: cardsOf(served, setting) };
   const placement = placementFor(serving, wish);
-  const { gpu, cards: contents, system } = contentOf(layered, placement, setting.batch);
+  const { gpu, cards: contents, system } = placedContent(layered, placement, setting.batch);
   const lastWithLayers = contents.findLastIndex(({ blocks }) => blocks > 0);
   const cards = serving.cards.map((card, at): CardFit => {
     const content = contents[at] ?? NO_CONTENT;
@@ -289,7 +289,7 @@ const isSplit = (serving: Serving, { gpuLayers, cardLayers }: Placement): boolea
 
 /** Bytes that surely do not fit on the GPUs. */
 function overflowOf({ cards, layered, setting }: Serving, placement: Placement): number {
-  const { cards: contents } = contentOf(layered, placement, setting.batch);
+  const { cards: contents } = placedContent(layered, placement, setting.batch);
   return sumOf(contents.entries(), ([at, content]) => {
     const { workspace, capacity } = cards[at] as Card;
     if (content.bytes === 0) return 0;
@@ -376,7 +376,7 @@ function placementFor(serving: Serving, wish: PlacesWish): Placement {
 /** Work of a step on each GPU that has layers. */
 function cardWork({ served, layered, setting, cards }: Serving, placement: Placement) {
   const { batch, context } = setting;
-  const { cards: contents, system, crossings } = contentOf(layered, placement, batch);
+  const { cards: contents, system, crossings } = placedContent(layered, placement, batch);
   const whole = decodeWork(served, context);
   const steps = contents.flatMap((content, at) => {
     const card = cards[at];
@@ -447,7 +447,7 @@ function decoding(
       formula: decodingFormula(serving, placement, memory, bound),
       source:
         'the part on each GPU in turn, then reading the rest from system memory, and passing from one to the other; share of the ' +
-        `bandwidth: ${shareOf(memory).source}; of experts 90% of that`,
+        `bandwidth: ${systemShare(memory).source}; of experts 90% of that`,
     }),
   );
   const speed = tokensPerSecond(seconds, serving.setting.batch);

@@ -39,9 +39,9 @@ export const EXPERTS = 0.9;
 const ENDS = { lower: 1, upper: 0.25 } as const;
 
 export const shareAt = (bound: keyof Bounds, memory: SystemMemory): number =>
-  bound === 'expected' ? shareOf(memory).share : ENDS[bound];
+  bound === 'expected' ? systemShare(memory).share : ENDS[bound];
 
-export const shareOf = (memory: SystemMemory): SystemShare =>
+export const systemShare = (memory: SystemMemory): SystemShare =>
   isOfWorkstation(memory) ? WORKSTATION : DESKTOP;
 
 /**

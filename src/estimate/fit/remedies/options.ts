@@ -356,10 +356,10 @@ function spreadsOf(levers: readonly ChangeGroup[]): SettingChanges[] {
         ),
       [[]],
     );
-  return ways.sort((a, b) => a.length - b.length || gpusOf(a) - gpusOf(b));
+  return ways.sort((a, b) => a.length - b.length || spreadGpus(a) - spreadGpus(b));
 }
 
-const gpusOf = (spread: SettingChanges): number => {
+const spreadGpus = (spread: SettingChanges): number => {
   const flags = flagsOf(spread);
   const { tensorParallel = 1, pipelineParallel = 1 } = flags;
   const { expertParallel = 1, contextParallel = 1 } = flags;

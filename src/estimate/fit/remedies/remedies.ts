@@ -7,7 +7,7 @@ import type { LanguageModel } from '../../../model/architecture/layer.js';
 import type { Bounds } from '../../../model/budget/figure.js';
 import type { Cluster } from '../../hardware/gpu.js';
 import { areLinked, capacityOf, withReserved } from '../../hardware/gpu.js';
-import { largest } from '../bounds.js';
+import { largestCount } from '../bounds.js';
 import { COMMON_HARDWARE } from '../common-hardware.js';
 import { withoutLink } from '../parallelism/collectives.js';
 import { fewestGpus, linkedCluster } from '../parallelism/linked-cluster.js';
@@ -237,9 +237,9 @@ export function adapterRemedies(
     loraMemoryOn(model, { ...setting, ...flags }, base, { isSearched: false });
   const fitsWith = (flags: Flags) => on(flags).verdict === 'fits';
   const wider = gpus === null ? undefined : linkedCluster(cluster, gpus);
-  const batch = largest(microBatch - 1, (value) => fitsWith({ microBatch: value }));
+  const batch = largestCount(microBatch - 1, (value) => fitsWith({ microBatch: value }));
   const longest = (others: Flags) =>
-    roundedTokens(largest(context - 1, (value) => fitsWith({ ...others, context: value })));
+    roundedTokens(largestCount(context - 1, (value) => fitsWith({ ...others, context: value })));
   const tokens = longest({});
   const chunked: Flags | undefined = loss === 'chunked' ? undefined : { loss: 'chunked' };
   const isChunked = chunked !== undefined && fitsWith(chunked);
@@ -265,11 +265,11 @@ function roomFor(model: LanguageModel, setting: TrainingFitSetting): Remedy[] {
   const { microBatch, context } = setting;
   const fitting = new FitCache(model, setting);
   const fitsWith = (flags: SettingChange['flags']) => fitting.fits([{ words: '', flags }]);
-  const batches = largest(
+  const batches = largestCount(
     Math.max(microBatch, MOST_SEQUENCES),
     (value) => value <= microBatch || fitsWith({ microBatch: value }),
   );
-  const contexts = largest(
+  const contexts = largestCount(
     model.positions,
     (value) => value <= context || fitsWith({ context: value }),
   );
@@ -360,9 +360,9 @@ export function servingRemedies(model: LanguageModel, question: ServingQuestion)
   const asked = users ?? setting.batch;
   const fewer = (count: number) =>
     users === undefined ? at({ batch: count }) : at({}, { users: count });
-  const fitting = largest(asked - 1, (count) => fewer(count) !== undefined);
+  const fitting = largestCount(asked - 1, (count) => fewer(count) !== undefined);
   const context = roundedTokens(
-    largest(setting.context - 1, (tokens) => at({ context: tokens }) !== undefined),
+    largestCount(setting.context - 1, (tokens) => at({ context: tokens }) !== undefined),
   );
   const { gpu, gpus } = setting.cluster;
   const more = fewestForServing(model, question);

@@ -8,7 +8,7 @@ import { type Bounds, type Quantity, quantity } from '../../../model/budget/figu
 import { forwardFlopsOf } from '../../../model/budget/flops.js';
 import { generationOf, uncountedTower } from '../../../model/budget/generation.js';
 import { capacityOf, noPeakText, peakIfKnown } from '../../hardware/gpu.js';
-import { largest } from '../bounds.js';
+import { largestCount } from '../bounds.js';
 import { type FitOptions, isChosen } from '../fit-options.js';
 import type { FitVerdict } from '../training/training-fit.js';
 import { memoryVerdict } from '../training/training-memory.js';
@@ -56,7 +56,7 @@ export function encoderPass(model: LanguageModel, setting: ServingFitSetting): E
   const memoryAt = servingMemoryOf(served, cluster.gpu);
   const { weights, workspace, total } = memoryAt(batch, context);
   const capacity = capacityOf(cluster.gpu);
-  const most = largest(
+  const most = largestCount(
     MOST_SEQUENCES,
     (count) => memoryAt(count, context).total.expected.value <= capacity.value,
   );

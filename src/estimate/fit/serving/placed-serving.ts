@@ -8,7 +8,7 @@ import type { LanguageModel } from '../../../model/architecture/layer.js';
 import type { Bounds } from '../../../model/budget/figure.js';
 import type { Cluster } from '../../hardware/gpu.js';
 import { capacityOf } from '../../hardware/gpu.js';
-import { largest } from '../bounds.js';
+import { largestCount } from '../bounds.js';
 import { withoutLink } from '../parallelism/collectives.js';
 import { doubled } from '../parallelism/divisors.js';
 import { linkedCluster, mostSharing } from '../parallelism/linked-cluster.js';
@@ -67,7 +67,7 @@ const gpusOfKind = (setting: DividedSetting): number =>
   Math.min(decodingGpus(setting), setting.prefillGpus ?? Number.POSITIVE_INFINITY);
 
 /** Replicas of the model that decode. */
-export const replicasOf = (setting: DividedSetting): number =>
+export const decodingReplicas = (setting: DividedSetting): number =>
   Math.floor(decodingGpus(setting) / gpusOfReplica(setting));
 
 /**
@@ -120,7 +120,7 @@ function placedBy(
   axes: ServingAxes,
 ): PlacedServing {
   const wider = withAxes(asked, axes);
-  const replicas = replicasOf(wider);
+  const replicas = decodingReplicas(wider);
   const setting = users === undefined ? wider : { ...wider, batch: Math.ceil(users / replicas) };
   const total = memoryAt(model, setting)(setting.batch);
   return { setting, total, verdict: memoryVerdict(total, capacityOf(setting.cluster.gpu)) };
@@ -147,7 +147,7 @@ export function usersPerReplica(
 ): (bound: keyof Bounds) => number {
   const { value: capacity } = capacityOf(setting.cluster.gpu);
   const total = memoryAt(model, setting);
-  return (bound) => largest(most, (count) => total(count)[bound].value <= capacity);
+  return (bound) => largestCount(most, (count) => total(count)[bound].value <= capacity);
 }
 
 /** GPUs that serve a number of users. */

@@ -31,7 +31,7 @@ import { type Figure, figure, sumFigure } from '../../../model/budget/figure.js'
 import { bufferBytes } from '../../../model/budget/parameters.js';
 import type { Cut } from '../../../model/operations/primitive.js';
 import { dividedExperts } from '../parallelism/model-axes.js';
-import { cutAmong, elementsPerGpu, shareOf } from '../parallelism/parallelism.js';
+import { cutAmong, elementsPerGpu, rowsPerGpu } from '../parallelism/parallelism.js';
 import { type ExpertSharing, shareOfExperts } from './serving-axes.js';
 import {
   type BlockBits,
@@ -265,9 +265,9 @@ function matrixOfGpu(
     case undefined:
       return { rows, length, copies };
     case 'rows':
-      return { rows: shareOf(cut, gpus), length, copies };
+      return { rows: rowsPerGpu(cut, gpus), length, copies };
     case 'length':
-      return { rows, length: shareOf(cut, gpus), copies };
+      return { rows, length: rowsPerGpu(cut, gpus), copies };
   }
 }
 

@@ -8,7 +8,7 @@ import type { Bounds, Figure, Quantity } from '../../../model/budget/figure.js';
 import { quantity } from '../../../model/budget/figure.js';
 import { generationOf } from '../../../model/budget/generation.js';
 import { capacityOf, noPeakText, peakFor, peakIfKnown } from '../../hardware/gpu.js';
-import { eachBound, largest } from '../bounds.js';
+import { eachBound, largestCount } from '../bounds.js';
 import { withoutLink } from '../parallelism/collectives.js';
 import type { PublishedRange } from '../published-range.js';
 import { decodeGroup, publishedSeconds, publishedSpeed } from '../published-range.js';
@@ -16,7 +16,12 @@ import type { FitVerdict } from '../training/training-fit.js';
 import { memoryVerdict } from '../training/training-memory.js';
 import { gpusOfUnit, linkedGpus, serverUnit } from './disaggregation.js';
 import type { NeededGpus, ServingQuestion } from './placed-serving.js';
-import { fewestForServing, replicasOf, requireGpus, usersPerReplica } from './placed-serving.js';
+import {
+  decodingReplicas,
+  fewestForServing,
+  requireGpus,
+  usersPerReplica,
+} from './placed-serving.js';
 import { servedWeights } from './quantized.js';
 import type { DecodeStep, DecodingLimit, Prefill } from './roofline.js';
 import { decodeStep, prefill, tokensPerSecond } from './roofline.js';
@@ -143,8 +148,8 @@ export function fitServing(
       ? decodeStep(decodeWork(served, context), rates, sequencesOfStep(setting, batch))
       : null);
   const fits = (of: ServingMemory) => of.total.expected.value <= capacity.value;
-  const largestBatch = largest(MOST_SEQUENCES, (count) => fits(memoryAt(count, context)));
-  const largestContext = largest(model.positions, (tokens) => fits(memoryAt(batch, tokens)));
+  const largestBatch = largestCount(MOST_SEQUENCES, (count) => fits(memoryAt(count, context)));
+  const largestContext = largestCount(model.positions, (tokens) => fits(memoryAt(batch, tokens)));
   const prefilled =
     measuredPrefill(measured) ??
     (unlinked === null ? prefill(prefillWork(served, prompt), rates) : null);
@@ -261,7 +266,7 @@ export function usersOf(
   { setting, users: asked, isSharingChosen }: ServingQuestion,
   draft?: LanguageModel | undefined,
 ): UsersFit {
-  const replicas = replicasOf(setting);
+  const replicas = decodingReplicas(setting);
   const fitting = usersPerReplica(model, setting);
   const perReplica = eachBound(
     // The upper bound of the memory is the lower one of the users.

@@ -20,7 +20,7 @@ export function bitsOfType(type: GgmlTypeName): number {
  * Mean bits of the types among the products, where this project does not choose the type of each matrix. Bits in blocks
  * follow from the mean of the whole file of Llama-3.1-8B, whose embedding and head types are known.
  */
-const mixed = (
+const meanMixture = (
   whole: number,
   products: number,
   embedding: GgmlTypeName,
@@ -44,33 +44,33 @@ const ternary = (type: GgmlTypeName) => ({
 
 /** GGUF file types whose matrices have mean bits, by their names in llama-quantize. */
 const MEAN_FILES = {
-  iq1_s: mixed(2.0042, 16_944, 'Q2_K', 'Q5_K'),
-  iq1_m: mixed(2.146, 18_575, 'Q2_K', 'Q5_K'),
-  iq2_xxs: mixed(2.3824, 21_295, 'Q2_K', 'Q5_K'),
-  iq2_xs: mixed(2.5882, 23_663, 'Q2_K', 'Q5_K'),
-  iq2_s: mixed(2.7403, 24_001, 'IQ3_S'),
-  iq2_m: mixed(2.9294, 26_177, 'IQ3_S'),
-  iq3_xxs: mixed(3.2548, 29_921, 'IQ3_S'),
-  iq3_xs: mixed(3.4977, 32_716, 'IQ3_S'),
-  iq3_s: mixed(3.6606, 34_590, 'IQ3_S'),
-  iq3_m: mixed(3.7628, 35_766, 'IQ3_S'),
-  iq4_xs: mixed(4.4597, 43_172, 'IQ4_XS'),
-  iq4_nl: mixed(4.6818, 45_539, 'IQ4_NL'),
+  iq1_s: meanMixture(2.0042, 16_944, 'Q2_K', 'Q5_K'),
+  iq1_m: meanMixture(2.146, 18_575, 'Q2_K', 'Q5_K'),
+  iq2_xxs: meanMixture(2.3824, 21_295, 'Q2_K', 'Q5_K'),
+  iq2_xs: meanMixture(2.5882, 23_663, 'Q2_K', 'Q5_K'),
+  iq2_s: meanMixture(2.7403, 24_001, 'IQ3_S'),
+  iq2_m: meanMixture(2.9294, 26_177, 'IQ3_S'),
+  iq3_xxs: meanMixture(3.2548, 29_921, 'IQ3_S'),
+  iq3_xs: meanMixture(3.4977, 32_716, 'IQ3_S'),
+  iq3_s: meanMixture(3.6606, 34_590, 'IQ3_S'),
+  iq3_m: meanMixture(3.7628, 35_766, 'IQ3_S'),
+  iq4_xs: meanMixture(4.4597, 43_172, 'IQ4_XS'),
+  iq4_nl: meanMixture(4.6818, 45_539, 'IQ4_NL'),
   tq1_0: ternary('TQ1_0'),
   tq2_0: ternary('TQ2_0'),
 } as const;
 
 /** GGUF file type whose matrices have the types that a conversion writes. */
-const written = (name: MixtureName) => ({
+const writtenMixture = (name: MixtureName) => ({
   mixture: name,
   source: `the type of each matrix as in llama-quantize's ${name} (llama.cpp, src/llama-quant.cpp), with the scales of its blocks (ggml-common.h)`,
 });
 
 /** GGUF file types, by their names in llama-quantize. */
 const GGUF_FILES = {
-  ...(Object.fromEntries(MIXTURE_NAMES.map((name) => [name, written(name)])) as Record<
+  ...(Object.fromEntries(MIXTURE_NAMES.map((name) => [name, writtenMixture(name)])) as Record<
     MixtureName,
-    ReturnType<typeof written>
+    ReturnType<typeof writtenMixture>
   >),
   ...MEAN_FILES,
 };

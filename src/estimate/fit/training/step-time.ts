@@ -47,7 +47,7 @@ export function stepTimeOf(
 function timeOf(situation: StepInputs): StepTime {
   const { model, setting, parallelism } = situation;
   const peak = peakFor(setting.cluster.gpu, computedIn(setting));
-  const limits = limitsOf(situation, peak);
+  const limits = stepLimits(situation, peak);
   const limitedBy = longestOf(limits, 'lower');
   const host = hostOf(situation);
   const roofline = quantity({
@@ -179,7 +179,7 @@ interface StepWork {
   readonly host: Bounds | undefined;
 }
 
-function limitsOf(situation: StepInputs, peak: Quantity) {
+function stepLimits(situation: StepInputs, peak: Quantity) {
   const { parallelism, setting } = situation;
   const efficiencies = efficienciesOn(setting.cluster.gpu);
   const reduced = { ...situation, stages: situation.reduced ?? situation.stages };

@@ -77,8 +77,8 @@ function FieldInput({ field, written, effective, set }: FieldProperties) {
   const { key, description, input } = field;
   const id = `field-${key}`;
   const isWritten = written !== undefined;
-  const text = textOf(written);
-  const usual = textOf(effective);
+  const text = inputText(written);
+  const usual = inputText(effective);
   return (
     <div class="field" data-written={isWritten}>
       <label for={id}>{key}</label>
@@ -129,7 +129,7 @@ function choicesOf(input: Field['input'], text: string): readonly string[] {
   return text === '' || choices.includes(text) ? choices : [...choices, text];
 }
 
-const textOf = (value: unknown): string =>
+const inputText = (value: unknown): string =>
   value === undefined || value === null
     ? ''
     : typeof value === 'object'

@@ -269,7 +269,7 @@ export function checkpointAsConfig(
 ): Checkpoint | undefined {
   const place = locateModel(reference);
   if (place.kind !== 'checkpoint') return undefined;
-  if (flags.checkpoint === undefined) return opened(place, flags);
+  if (flags.checkpoint === undefined) return openedCheckpoint(place, flags);
   throw usageError(
     `${place.path} is a checkpoint, and so is ${setting('checkpoint')}`,
     `leave ${setting('checkpoint')} out, or name a config in its place`,
@@ -277,9 +277,9 @@ export function checkpointAsConfig(
 }
 
 export const openFlaggedCheckpoint = (flags: WeightsFlags): Checkpoint | undefined =>
-  flags.checkpoint === undefined ? undefined : opened({ path: flags.checkpoint }, flags);
+  flags.checkpoint === undefined ? undefined : openedCheckpoint({ path: flags.checkpoint }, flags);
 
-const opened = ({ path, listing }: CheckpointPath, flags: WeightsFlags): Checkpoint =>
+const openedCheckpoint = ({ path, listing }: CheckpointPath, flags: WeightsFlags): Checkpoint =>
   openModelCheckpoint(path, { stateDict: flags.stateDict, listing });
 
 // The model in a checkpoint, according to its config and the names of its tensors.

@@ -148,7 +148,7 @@ export function ggufNotes({ architecture, attention }: GgufModel): string[] {
 
 const u32 = (value: number): GgufValue => ({ type: 'u32', value });
 const f32 = (value: number): GgufValue => ({ type: 'f32', value });
-const text = (value: string): GgufValue => ({ type: 'string', value });
+const ggufString = (value: string): GgufValue => ({ type: 'string', value });
 
 /** Keys of the architecture, without its name in front. */
 export function architectureKeys(found: GgufModel, tensors: Tensors): Map<string, GgufValue> {
@@ -245,7 +245,7 @@ function putScaling(found: GgufModel, put: Put): void {
     put('rope.scaling.attn_factor', f32(scaling.amplitude));
     return;
   }
-  put('rope.scaling.type', text(scaling.kind));
+  put('rope.scaling.type', ggufString(scaling.kind));
   put('rope.scaling.factor', f32(scaling.factor));
   if (scaling.kind !== 'yarn') return;
   put('rope.scaling.original_context_length', u32(scaling.originalPositions));

@@ -48,7 +48,7 @@ const ends = (change?: 'plusOne') => [
   tensor('output.weight', 'lm_head.weight'),
 ];
 
-const attention = (isPaired = false) => [
+const attentionNames = (isPaired = false) => [
   ...both('blk.#.attn_q', `${LAYER}.self_attn.q_proj`, isPaired ? 'queryRows' : undefined),
   ...both('blk.#.attn_k', `${LAYER}.self_attn.k_proj`, isPaired ? 'keyRows' : undefined),
   ...both('blk.#.attn_v', `${LAYER}.self_attn.v_proj`),
@@ -115,36 +115,42 @@ export const TENSOR_NAMES = {
   llama: [
     ...ends(),
     ...preNorms,
-    ...attention(true),
+    ...attentionNames(true),
     ...mlp,
     ...experts(`${LAYER}.block_sparse_moe`, ['w1', 'w3', 'w2']),
     // The names in transformers 5.
     ...experts(`${LAYER}.mlp`, PROJECTIONS),
   ],
-  smollm3: [...ends(), ...preNorms, ...attention(true), ...mlp],
-  qwen2: [...ends(), ...preNorms, ...attention(), ...mlp],
+  smollm3: [...ends(), ...preNorms, ...attentionNames(true), ...mlp],
+  qwen2: [...ends(), ...preNorms, ...attentionNames(), ...mlp],
   qwen2moe: [
     ...ends(),
     ...preNorms,
-    ...attention(),
+    ...attentionNames(),
     ...mlp,
     ...mlpExperts,
     ...sharedExpert('shared_expert'),
     tensor('blk.#.ffn_gate_inp_shexp.weight', `${LAYER}.mlp.shared_expert_gate.weight`, 'column'),
   ],
-  qwen3: [...ends(), ...preNorms, ...attention(), ...headNorms(), ...mlp],
-  qwen3moe: [...ends(), ...preNorms, ...attention(), ...headNorms(), ...mlp, ...mlpExperts],
+  qwen3: [...ends(), ...preNorms, ...attentionNames(), ...headNorms(), ...mlp],
+  qwen3moe: [...ends(), ...preNorms, ...attentionNames(), ...headNorms(), ...mlp, ...mlpExperts],
   gemma: [
     ...ends('plusOne'),
     ...preNorms.map(({ gguf, name }) => tensor(gguf, name, 'plusOne')),
-    ...attention(),
+    ...attentionNames(),
     ...mlp,
   ],
-  gemma2: [...ends('plusOne'), ...sandwichNorms, ...attention(), ...mlp],
-  gemma3: [...ends('plusOne'), ...sandwichNorms, ...attention(), ...headNorms('plusOne'), ...mlp],
+  gemma2: [...ends('plusOne'), ...sandwichNorms, ...attentionNames(), ...mlp],
+  gemma3: [
+    ...ends('plusOne'),
+    ...sandwichNorms,
+    ...attentionNames(),
+    ...headNorms('plusOne'),
+    ...mlp,
+  ],
   olmo2: [
     ...ends(),
-    ...attention(),
+    ...attentionNames(),
     ...headNorms(),
     tensor('blk.#.post_attention_norm.weight', `${LAYER}.post_attention_layernorm.weight`),
     tensor('blk.#.post_ffw_norm.weight', `${LAYER}.post_feedforward_layernorm.weight`),

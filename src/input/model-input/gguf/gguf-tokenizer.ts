@@ -94,7 +94,7 @@ export function tokenizerMetadata(folder: string, rows: number, config: Json): T
   const merges = mergesOf(model);
   if (kind.model === 'gpt2')
     keys.set('tokenizer.ggml.merges', texts(merges.map((pair) => pair.join(' '))));
-  else keys.set('tokenizer.ggml.scores', floats(scoresOf(model, tokens, merges)));
+  else keys.set('tokenizer.ggml.scores', floats(tokenScores(model, tokens, merges)));
   const special = specialTokens(settings, config, tokens);
   for (const [key, value] of special.keys) keys.set(key, value);
   const template = templateOf(folder, settings);
@@ -135,12 +135,12 @@ function tokenizerVocabulary(tokenizer: Json, model: Json, rows: number) {
   for (let id = 0; id < rows; id++) {
     const token = known.get(id);
     tokens.push(token ?? `[PAD${id}]`);
-    types.push(typeOf(token, added.get(id), unknown, model));
+    types.push(tokenType(token, added.get(id), unknown, model));
   }
   return { tokens, types };
 }
 
-function typeOf(
+function tokenType(
   token: string | undefined,
   isControl: boolean | undefined,
   unknown: string | undefined,
@@ -184,7 +184,7 @@ function mergesOf({ merges }: Json): readonly (readonly string[])[] {
 }
 
 /** Scores of a unigram model; of merges, each token by the first merge that gives it. */
-function scoresOf(
+function tokenScores(
   { vocab }: Json,
   tokens: readonly string[],
   merges: readonly (readonly string[])[],

@@ -44,7 +44,7 @@ function swapped(tensor: StoredTensor, a: number, b: number): StoredTensor {
 }
 
 /** Rows [heads · a · b] in the order [heads · b · a]. */
-function reordered(
+function reorderedRows(
   tensor: StoredTensor,
   sizes: readonly [number, number, number],
   axes: readonly [number, number],
@@ -57,7 +57,7 @@ function reordered(
 }
 
 /** A tensor with the values that the other program stores. */
-function changed(
+function translatedTensor(
   tensor: StoredTensor,
   { change }: GgufNaming,
   { heads, keyValueHeads }: HeadCounts,
@@ -68,7 +68,7 @@ function changed(
   const [rows = 0] = shape;
   const paired = (count: number) => {
     const half = rows / count / 2;
-    return reordered(tensor, isGguf ? [count, 2, half] : [count, half, 2], [1, 2]);
+    return reorderedRows(tensor, isGguf ? [count, 2, half] : [count, half, 2], [1, 2]);
   };
   switch (change) {
     case 'queryRows':
@@ -77,7 +77,7 @@ function changed(
       return paired(keyValueHeads);
     case 'heads': {
       const headDim = rows / heads / 3;
-      return reordered(tensor, isGguf ? [heads, 3, headDim] : [3, heads, headDim], [0, 1]);
+      return reorderedRows(tensor, isGguf ? [heads, 3, headDim] : [3, heads, headDim], [0, 1]);
     }
     case 'transposed':
       return transposedTensor(tensor);
@@ -138,7 +138,7 @@ export function tensorsOfGguf(
         renamed.set(withNumber(naming.name, layer, expert), matrixOf(tensor, expert));
       }
     } else {
-      const values = changed(tensor, naming, counts, 'transformers');
+      const values = translatedTensor(tensor, naming, counts, 'transformers');
       renamed.set(withNumber(naming.name, layer), withEncoding(values, tensor));
     }
   }
@@ -212,7 +212,7 @@ export function tensorsForGguf(
     for (const each of from) used.add(each);
   };
   const known: readonly GgufNaming[] = TENSOR_NAMES[architecture];
-  const layers = layersOf(tensors.keys());
+  const layers = layerNumbers(tensors.keys());
   for (const each of known) {
     for (const layer of each.gguf.includes('#') ? layers : [undefined]) {
       const gguf = withNumber(each.gguf, layer);
@@ -223,13 +223,13 @@ export function tensorsForGguf(
       }
       const name = withNumber(each.name, layer);
       const tensor = tensors.get(name);
-      if (tensor) put(gguf, changed(tensor, each, counts, 'gguf'), [name]);
+      if (tensor) put(gguf, translatedTensor(tensor, each, counts, 'gguf'), [name]);
     }
   }
   return { tensors: found, unknown: [...tensors.keys()].filter((name) => !used.has(name)) };
 }
 
-function layersOf(names: Iterable<string>): string[] {
+function layerNumbers(names: Iterable<string>): string[] {
   const layers = new Set<string>();
   for (const name of names) {
     const [, layer] =

@@ -120,13 +120,13 @@ const isValid = (document: ConfigDocument, family: Family): boolean =>
 
 /** Whether the keys give the width, the depth and the heads of a model. */
 const describesWhole = (keys: readonly string[]) =>
-  [...SIZES, 'num_attention_heads'].every((size) => isGiven(size, keys));
+  [...SIZES, 'num_attention_heads'].every((size) => hasSize(size, keys));
 
-const isGiven = (size: string, keys: readonly string[]) =>
+const hasSize = (size: string, keys: readonly string[]) =>
   keys.includes(size) || synonymAmong(size, keys) !== undefined;
 
 /** Sizes that no key gives, under any name. */
-const missingSizes = (keys: readonly string[]) => SIZES.filter((size) => !isGiven(size, keys));
+const missingSizes = (keys: readonly string[]) => SIZES.filter((size) => !hasSize(size, keys));
 
 function reasonFor(family: Family, keys: readonly string[]): string {
   const own = keys.filter((key) => !modelKeys(family).has(key) && readsKey(family, key));

@@ -157,13 +157,14 @@ function wrapperKind(wrapper: Wrapper | undefined, named: unknown): string {
 const isPart = (key: string, value: unknown) =>
   /_config$/.test(key) && key !== 'quantization_config' && !isEmptyValue(value);
 
-const keysOf = (config: JsonObject, isKept: (key: string) => boolean): JsonObject =>
+const keptSettings = (config: JsonObject, isKept: (key: string) => boolean): JsonObject =>
   Object.fromEntries(Object.entries(config).filter(([key]) => isKept(key)));
 
-const withoutTokens = (config: JsonObject): JsonObject => keysOf(config, (key) => !isOfImages(key));
+const withoutTokens = (config: JsonObject): JsonObject =>
+  keptSettings(config, (key) => !isOfImages(key));
 
 const withoutParts = (config: JsonObject): JsonObject =>
-  keysOf(config, (key) => !isPart(key, config[key]) && !isOfImages(key));
+  keptSettings(config, (key) => !isPart(key, config[key]) && !isOfImages(key));
 
 /** Keys next to those of the language model in old files. */
 const isOfImages = (key: string) =>
@@ -199,7 +200,7 @@ function asHeld({ wrapper, kind, family, text }: Held): {
       : [];
   return {
     config: {
-      ...keysOf(text, (key) => !windows.includes(key) && !unread.includes(key)),
+      ...keptSettings(text, (key) => !windows.includes(key) && !unread.includes(key)),
       ...fixed,
       ...plain,
       ...causal(wrapper, text),
@@ -227,7 +228,7 @@ function unscaled({ logits = [] }: Wrapper, family: string): JsonObject {
   const embeddings = ownValue<JsonObject | undefined>(PLAIN_EMBEDDINGS, family);
   if (logits === 'own') return { ...embeddings };
   const plain = ownValue<JsonObject | undefined>(PLAIN_LOGITS, family) ?? {};
-  return { ...keysOf(plain, (key) => !logits.includes(key)), ...embeddings };
+  return { ...keptSettings(plain, (key) => !logits.includes(key)), ...embeddings };
 }
 
 /** A remark on a width of the heads that the class does not read, unless it is the one that the class computes. */

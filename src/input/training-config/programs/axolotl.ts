@@ -11,7 +11,7 @@ import {
   switchedOn,
   switchOf,
   type TrainingProgram,
-  text,
+  textRow,
 } from '../program.js';
 import {
   deepspeedFileMeaning,
@@ -60,7 +60,7 @@ export const AXOLOTL: TrainingProgram = {
   source:
     'axolotl-ai-cloud/axolotl, commit 067b021c (2026-07-24): src/axolotl/utils/schemas, src/axolotl/utils/config',
   rows: [
-    text('base_model', 'model'),
+    textRow('base_model', 'model'),
     {
       ...meaning(
         'adapter',
@@ -101,7 +101,7 @@ export const AXOLOTL: TrainingProgram = {
     count('max_steps', 'steps', EPOCHS_DECIDE),
     optimizerRow('optimizer'),
     amount('learning_rate', 'learningRate'),
-    text('lr_scheduler', 'schedule'),
+    textRow('lr_scheduler', 'schedule'),
     amount('cosine_min_lr_ratio', 'minLearningRateRatio'),
     warmupRow('warmup_steps'),
     amount('warmup_ratio', 'warmupRatio'),

@@ -26,7 +26,7 @@ const TARGETS = {
 } as const;
 
 /** Repository of a name of its list, or of a folder of weights: `checkpoints/meta-llama/Llama-3.2-1B`. */
-function modelOf(name: string): Partial<TrainingRun> {
+function litgptModel(name: string): Partial<TrainingRun> {
   const folder = /(?:^|\/)checkpoints\/([^/]+\/[^/]+)\/?$/.exec(name)?.[1];
   if (folder !== undefined) return { model: folder };
   return { model: Object.hasOwn(LITGPT_MODELS, name) ? (LITGPT_MODELS[name] ?? name) : name };
@@ -41,7 +41,7 @@ function sizesOf(config: unknown): Partial<TrainingRun> {
     const named = isRecord(config.hf_config)
       ? `${asText(config.hf_config.org)}/${asText(config.hf_config.name)}`
       : config.name;
-    return typeof named === 'string' ? modelOf(named) : {};
+    return typeof named === 'string' ? litgptModel(named) : {};
   }
   const vocabulary =
     numberOf(config.padded_vocab_size) ??
@@ -68,7 +68,7 @@ function sizesOf(config: unknown): Partial<TrainingRun> {
 const roundedUp = (value: number, multiple: number) => Math.ceil(value / multiple) * multiple;
 
 const nameMeaning = (value: unknown) =>
-  typeof value === 'string' ? (value === '' ? {} : modelOf(value)) : undefined;
+  typeof value === 'string' ? (value === '' ? {} : litgptModel(value)) : undefined;
 
 const learningRate = amount('optimizer.init_args.lr', 'learningRate');
 

@@ -6,13 +6,21 @@ import {
   TRANSFORMERS_KEYS,
   TRANSFORMERS_OLD_KEYS,
 } from '../known-keys.js';
-import { amount, count, meaning, onOff, switchOf, type TrainingProgram, text } from '../program.js';
+import {
+  amount,
+  count,
+  meaning,
+  onOff,
+  switchOf,
+  type TrainingProgram,
+  textRow,
+} from '../program.js';
 import { deepspeedFileMeaning, fsdpOf, optimizerMeaning, targetsOf } from './shared-values.js';
 import { TRAINER_DEFAULTS, TRAINER_OPEN, TRAINER_ROWS, TRAINER_UNCOUNTED } from './transformers.js';
 
 const SOURCE = 'hiyouga/LLaMA-Factory, commit ff6d4d12 (2026-08-18)';
 
-const model = text('model_name_or_path', 'model');
+const model = textRow('model_name_or_path', 'model');
 const context = count('cutoff_len', 'context');
 
 const isQuantized = (document: Readonly<Record<string, unknown>>) =>
@@ -150,7 +158,7 @@ export const LLAMA_FACTORY_1: TrainingProgram = {
   version: '0.9.6.dev0',
   source: `${SOURCE}: src/llamafactory/v1/config`,
   rows: [
-    text('model', 'model'),
+    textRow('model', 'model'),
     count('micro_batch_size', 'microBatch'),
     count('global_batch_size', 'globalBatch'),
     context,

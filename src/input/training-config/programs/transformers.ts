@@ -11,7 +11,7 @@ import {
   switchedOn,
   switchOf,
   type TrainingProgram,
-  text,
+  textRow,
 } from '../program.js';
 import { deepspeedMeaning } from './deepspeed.js';
 import { deepspeedFileMeaning, fsdpOf, optimizerRow, warmupRow } from './shared-values.js';
@@ -39,7 +39,7 @@ export const TRAINER_ROWS: readonly KeyRow[] = [
   // trainer.py: only `max_steps > 0` counts.
   count('max_steps', 'steps', EPOCHS_DECIDE),
   amount('learning_rate', 'learningRate'),
-  text('lr_scheduler_type', 'schedule'),
+  textRow('lr_scheduler_type', 'schedule'),
   meaning('lr_scheduler_kwargs', (value) => {
     if (!isRecord(value)) return undefined;
     const { min_lr: floor, min_lr_rate: ratio } = value;
@@ -136,7 +136,7 @@ export const TRAINER_DEFAULTS = {
   recompute: 'none',
 } as const;
 
-const model = text('model_name_or_path', 'model');
+const model = textRow('model_name_or_path', 'model');
 const context = count('max_length', 'context');
 
 /** Keys of a config of LoRA of peft, which scripts of trl take beside TrainingArguments (trl, ModelConfig). */

@@ -46,7 +46,7 @@ export function parseToml(text: string, file: string): ConfigDocument {
       1,
     );
   }
-  const places = placesOf(source);
+  const places = keyPlaces(source);
   return new ConfigDocument(file, located(value, [], { source, offset: 0 }, places));
 }
 
@@ -70,7 +70,7 @@ function refuseBeyondBounds(text: string, file: string): void {
 }
 
 /** Places of keys by their path. */
-function placesOf(source: TextSource): ReadonlyMap<string, number> {
+function keyPlaces(source: TextSource): ReadonlyMap<string, number> {
   const places = new Map<string, number>();
   let table: string[] = [];
   let offset = 0;

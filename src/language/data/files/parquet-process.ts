@@ -35,7 +35,7 @@ interface OpenFile {
   slice(start: number, end?: number): Promise<ArrayBuffer>;
 }
 
-async function opened(handle: FileHandle): Promise<OpenFile> {
+async function parquetFile(handle: FileHandle): Promise<OpenFile> {
   const { size } = await handle.stat();
   return {
     byteLength: size,
@@ -148,7 +148,7 @@ async function write(text: string): Promise<void> {
 
 async function writeRows(path: string, key: string | undefined): Promise<void> {
   const handle = await open(path);
-  const file = await opened(handle);
+  const file = await parquetFile(handle);
   const metadata = await parquetMetadataAsync(file);
   const columns = chosenColumns(metadata, key);
   let rowStart = 0;

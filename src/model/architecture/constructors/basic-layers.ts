@@ -331,7 +331,7 @@ export function languageModel(parts: ModelParts): LanguageModel {
     positions: parts.positions,
     hidden: parts.hidden ?? parts.embedding.weight.shape[1] ?? 0,
   };
-  checkNames('model', namesIn(model));
+  checkNames('model', tensorNameCount(model));
   checkElements(
     'model',
     sumOfTensors(model, ({ elements }) => elements),
@@ -367,4 +367,4 @@ export function stack<Block extends Layer>(
   return blocks;
 }
 
-const namesIn = (layer: Layer) => sumOfTensors(layer, ({ aliases }) => 1 + aliases.length);
+const tensorNameCount = (layer: Layer) => sumOfTensors(layer, ({ aliases }) => 1 + aliases.length);

@@ -7,11 +7,11 @@ import { param } from '../param.js';
 import { harmless, unreadEach } from '../transformer/config-keys.js';
 import {
   expertsOf,
-  factorOf,
   jointExperts,
   mlpOf,
   residualBlock,
   rotaryOf,
+  streamFactor,
 } from '../transformer/decoder-parts.js';
 import { RENORMALISE_EPS } from '../transformer/deepseek.js';
 import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js';
@@ -75,7 +75,7 @@ export const afmoe = defineDecoder({
   },
   slidesByRule: () => true,
   embeddingSteps: ({ mup_enabled, hidden_size }) =>
-    mup_enabled ? factorOf('mup', Math.sqrt(hidden_size)) : [],
+    mup_enabled ? streamFactor('mup', Math.sqrt(hidden_size)) : [],
   block: (name, { norm, attention: mixer, feedForward }) =>
     residualBlock(name, {
       attention: [norm(`${name}.input_layernorm`), mixer, norm(`${name}.post_attention_layernorm`)],

@@ -100,7 +100,7 @@ const gatedNorm = (name: string, config: Config): Layer =>
     output: config.hidden_size,
   });
 
-function attentionOf(name: string, config: Config): Layer {
+function gatedLatentAttention(name: string, config: Config): Layer {
   const { num_attention_heads: heads, q_lora_rank: rank, v_head_dim: valueDim } = config;
   const width = config.qk_nope_head_dim + config.qk_rope_head_dim + valueDim;
   const [queryDown, queryNorm, , ...others] = latentParts(name, config);
@@ -158,7 +158,7 @@ export const axk2 = defineTransformer({
         return described(name, {
           title: 'block with gated norms',
           parts: [
-            attentionOf(`${name}.self_attn`, config),
+            gatedLatentAttention(`${name}.self_attn`, config),
             isRouted
               ? correctedExperts(`${name}.mlp`, config)
               : separateMlp(`${name}.mlp`, { ...sizes, inner: config.intermediate_size }),

@@ -85,7 +85,7 @@ const looseBias = (name: string, rows: number): Layer =>
     output: rows,
   });
 
-const product = (name: string, from: number, to: number): Linear =>
+export const headProduct = (name: string, from: number, to: number): Linear =>
   linear(name, from, to, { component: 'head' });
 
 interface BertConfig extends EncoderSettings {
@@ -112,14 +112,14 @@ export const classifiers = <Config extends Pick<BertConfig, 'num_labels'>>(
     prefix,
     of: (config) => ({
       layers: [],
-      head: product('classifier', hiddenOf(config), config.num_labels),
+      head: headProduct('classifier', hiddenOf(config), config.num_labels),
     }),
   },
   [`${kind}ForQuestionAnswering`]: {
     prefix,
     of: (config) => ({
       layers: [],
-      head: product('qa_outputs', hiddenOf(config), config.num_labels),
+      head: headProduct('qa_outputs', hiddenOf(config), config.num_labels),
     }),
   },
 });
@@ -127,7 +127,7 @@ export const classifiers = <Config extends Pick<BertConfig, 'num_labels'>>(
 const bertHidden = ({ hidden_size }: BertConfig) => hidden_size;
 
 const pooler = (prefix: string, hidden: number): Linear =>
-  product(`${prefix}pooler.dense`, hidden, hidden);
+  headProduct(`${prefix}pooler.dense`, hidden, hidden);
 
 /** Classes with the pooler alone. */
 const pooledModel = (
@@ -148,7 +148,7 @@ const pooledModel = (
 
 const oneOfSome = (kind: string, prefix: string): EncoderClasses<BertConfig> => ({
   [`${kind}ForMultipleChoice`]: pooledModel(prefix, ({ hidden_size }) => [
-    product('classifier', hidden_size, 1),
+    headProduct('classifier', hidden_size, 1),
   ]),
 });
 
@@ -164,7 +164,9 @@ const bertVocabulary: HeadOf<BertConfig> = (config, tokens) =>
     { product: 'cls.predictions.decoder', bias: 'cls.predictions.bias' },
   );
 
-const relation = ({ hidden_size }: BertConfig) => [product('cls.seq_relationship', hidden_size, 2)];
+const relation = ({ hidden_size }: BertConfig) => [
+  headProduct('cls.seq_relationship', hidden_size, 2),
+];
 
 const BERT_CLASSES: EncoderClasses<BertConfig> = {
   BertModel: pooledModel(''),
@@ -180,7 +182,7 @@ const BERT_CLASSES: EncoderClasses<BertConfig> = {
   BertForNextSentencePrediction: pooledModel('bert.', relation),
   ...classifiers<BertConfig>('Bert', 'bert.', bertHidden, (labels, { hidden_size }) => [
     pooler('bert.', hidden_size),
-    product('classifier', hidden_size, labels),
+    headProduct('classifier', hidden_size, labels),
   ]),
   ...oneOfSome('Bert', 'bert.'),
 };
@@ -190,8 +192,8 @@ export const twoProducts = (
   labels: number,
   { hidden_size }: Pick<BertConfig, 'hidden_size'>,
 ): Linear[] => [
-  product('classifier.dense', hidden_size, hidden_size),
-  product('classifier.out_proj', hidden_size, labels),
+  headProduct('classifier.dense', hidden_size, hidden_size),
+  headProduct('classifier.out_proj', hidden_size, labels),
 ];
 
 /** The network of RoBERTa's classes before the vocabulary. */
@@ -215,10 +217,10 @@ const electraClasses: EncoderClasses<ElectraConfig> = {
     prefix: 'electra.',
     of: ({ hidden_size }) => ({
       layers: [
-        product('discriminator_predictions.dense', hidden_size, hidden_size),
+        headProduct('discriminator_predictions.dense', hidden_size, hidden_size),
         activation('discriminator_predictions.activation', 'gelu'),
       ],
-      head: product('discriminator_predictions.dense_prediction', hidden_size, 1),
+      head: headProduct('discriminator_predictions.dense_prediction', hidden_size, 1),
     }),
   },
   ElectraForMaskedLM: {
@@ -245,14 +247,14 @@ const electraClasses: EncoderClasses<ElectraConfig> = {
           [
             ...(summary_use_proj
               ? [
-                  product(
+                  headProduct(
                     'sequence_summary.summary',
                     hidden_size,
                     summary_proj_to_labels ? num_labels : hidden_size,
                   ),
                 ]
               : []),
-            product('classifier', hidden_size, 1),
+            headProduct('classifier', hidden_size, 1),
           ],
           hidden_size,
         ),

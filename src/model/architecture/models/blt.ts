@@ -3,7 +3,9 @@
  * model reads; a small model says where patches end. Described, not run. The cache is that of the class, which keeps
  * keys of bytes alone (it cannot build its cache in 5.18). FLOPs count a patch for each byte: an upper bound, because the text decides on the patches.
  */
+
 import * as z from 'zod';
+import { isRecord } from '../../../base/values.js';
 import {
   blockNames,
   embedding,
@@ -21,7 +23,6 @@ import { harmless, type JsonObject, unreadEach } from '../transformer/config-key
 import { separateMlp } from '../transformer/decoder-parts.js';
 import { defineTransformer } from '../transformer/define-decoder.js';
 import { product, valueKeys } from '../transformer/described/parts.js';
-import { isObject } from '../transformer/rotary.js';
 import {
   activationOf,
   count,
@@ -41,7 +42,7 @@ interface Defaults {
   readonly intermediate_size: number | null;
 }
 
-const partOf = <Own extends z.ZodRawShape>(defaults: Defaults, own: Own) =>
+const bltPartSettings = <Own extends z.ZodRawShape>(defaults: Defaults, own: Own) =>
   z.object({
     hidden_size: count(defaults.hidden_size, 'Width of its residual stream'),
     num_hidden_layers: count(defaults.num_hidden_layers, 'Number of its blocks'),
@@ -58,7 +59,7 @@ const partOf = <Own extends z.ZodRawShape>(defaults: Defaults, own: Own) =>
 
 /** A transformer that reads bytes, and exchanges them with patches. */
 const localPart = <Own extends z.ZodRawShape>(defaults: Defaults, all: boolean, own: Own) =>
-  partOf(defaults, {
+  bltPartSettings(defaults, {
     cross_attn_all_layers: toggle(all, 'Attention to patches in each block, not in one'),
     cross_attn_k: count(2, 'Values of the width of bytes in a patch'),
     ...own,
@@ -76,11 +77,11 @@ const decoder = localPart(
   true,
   { hidden_size_global: count(2048, 'Width of a patch') },
 );
-const global = partOf(
+const global = bltPartSettings(
   { hidden_size: 2048, num_hidden_layers: 25, num_attention_heads: 16, intermediate_size: 5632 },
   {},
 );
-const patcher = partOf(
+const patcher = bltPartSettings(
   { hidden_size: 768, num_hidden_layers: 14, num_attention_heads: 12, intermediate_size: 2048 },
   { vocab_size: rows },
 );
@@ -118,7 +119,7 @@ type Part = z.output<typeof global>;
 
 type Kind = 'cached' | 'passing';
 
-function attentionOf(name: string, part: Part, title: string, kind: Kind): Layer {
+function bltAttention(name: string, part: Part, title: string, kind: Kind): Layer {
   const { hidden_size: hidden, num_attention_heads: heads } = part;
   const width = Math.floor(hidden / heads);
   const keys = part.num_key_value_heads ?? heads;
@@ -146,13 +147,13 @@ function attentionOf(name: string, part: Part, title: string, kind: Kind): Layer
   });
 }
 
-function blockOf(name: string, part: Part, kind: Kind): Layer {
+function bltBlock(name: string, part: Part, kind: Kind): Layer {
   const { hidden_size: hidden, rms_norm_eps: eps } = part;
   return described(name, {
     title: 'block of bytes or patches',
     parts: [
       rmsNormLayer(`${name}.input_layernorm`, hidden, eps),
-      attentionOf(`${name}.self_attn`, part, 'attention', kind),
+      bltAttention(`${name}.self_attn`, part, 'attention', kind),
       rmsNormLayer(`${name}.post_attention_layernorm`, hidden, eps),
       separateMlp(`${name}.mlp`, {
         hidden,
@@ -165,9 +166,9 @@ function blockOf(name: string, part: Part, kind: Kind): Layer {
 }
 
 /** Blocks of a part. @throws LimitError for too many. */
-const blocksOf = (path: string, part: Part, key: PartName, kind: Kind): Layer[] =>
+const bltBlocks = (path: string, part: Part, key: PartName, kind: Kind): Layer[] =>
   blockNames(`${path}.layers`, part.num_hidden_layers, `model.${key}.num_hidden_layers`).map(
-    (name) => blockOf(name, part, kind),
+    (name) => bltBlock(name, part, kind),
   );
 
 /** Attention between bytes and patches, in one block or in each. */
@@ -184,7 +185,7 @@ function crossAttentions(
         title: 'attention between bytes and patches',
         component: 'attention',
         parts: [
-          attentionOf(name, part, 'attention between bytes and patches', 'passing'),
+          bltAttention(name, part, 'attention between bytes and patches', 'passing'),
           rmsNormLayer(`${name}.q_norm`, hidden, eps),
           rmsNormLayer(`${name}.k_norm`, hidden, eps),
         ],
@@ -210,7 +211,7 @@ function patcherOf(config: Config): Layer[] {
           tensors: { weight: [bytes, hidden] },
           output: hidden,
         }),
-        ...blocksOf(path, part, 'patcher_config', 'passing'),
+        ...bltBlocks(path, part, 'patcher_config', 'passing'),
         rmsNormLayer(`${path}.norm`, hidden, part.rms_norm_eps),
         linear(`${path}.lm_head`, hidden, bytes, { bias: false }),
       ],
@@ -235,7 +236,7 @@ function encoderOf(config: Config): Layer {
         tensors: { weight: [hashes * config.encoder_hash_byte_group_vocab, hidden] },
         output: hidden,
       }),
-      ...blocksOf(path, part, 'encoder_config', 'cached'),
+      ...bltBlocks(path, part, 'encoder_config', 'cached'),
       product(`${path}.patch_embedding_projection`, hidden, hidden * part.cross_attn_k),
       ...crossAttentions(path, part),
     ],
@@ -287,7 +288,7 @@ const partsIn = (config: JsonObject): JsonObject =>
   Object.fromEntries(
     (Object.keys(PARTS) as PartName[]).flatMap((name) => {
       const given = config[name];
-      if (!isObject(given)) return [];
+      if (!isRecord(given)) return [];
       const known = Object.keys(PARTS[name].shape);
       const own = Object.entries(given).flatMap(([key, value]) => {
         if (!known.includes(key)) return [];
@@ -360,7 +361,7 @@ export const blt = defineTransformer({
           'model.global_config.num_hidden_layers',
         ),
         'model.global_config.num_hidden_layers',
-        (name) => blockOf(name, whole, 'passing'),
+        (name) => bltBlock(name, whole, 'passing'),
       ),
       norm: sequence(`${path}.whole`, [
         described(path, {
@@ -371,7 +372,7 @@ export const blt = defineTransformer({
               ofDecoder.hidden_size_global,
               hidden * ofDecoder.cross_attn_k,
             ),
-            ...blocksOf(path, ofDecoder, 'decoder_config', 'cached'),
+            ...bltBlocks(path, ofDecoder, 'decoder_config', 'cached'),
             ...crossAttentions(path, ofDecoder),
             rmsNormLayer(`${path}.norm`, hidden, ofDecoder.rms_norm_eps),
           ],

@@ -31,9 +31,9 @@ import {
 } from '../transformer/described/encoder-parts.js';
 import { partsReading } from '../transformer/described/parts-of-whole.js';
 import {
+  bodyLayers,
   heldValues,
   imageBody,
-  layersOf,
   patchesOf,
   pixels,
   type TowerSizes,
@@ -54,7 +54,7 @@ export const CLIP_BLOCK: BlockLeaves = {
 
 const DEPTH = 'num_hidden_layers';
 
-const blocksOf = (prefix: string, config: TowerSizes, key: string) =>
+const clipBlocks = (prefix: string, config: TowerSizes, key: string) =>
   stack(
     blockNames(`${prefix}encoder.layers`, config.num_hidden_layers, `model.${key}`),
     `model.${key}`,
@@ -101,7 +101,7 @@ function textBody(prefix: string, config: TextConfig, isClip: boolean, depth = D
   return {
     embedding: embedding(`${prefix}embeddings.token_embedding`, config.vocab_size, hidden),
     steps: [rowsAdded(`${prefix}embeddings.position_embedding`, positions, hidden, 'positions')],
-    blocks: blocksOf(prefix, config, depth),
+    blocks: clipBlocks(prefix, config, depth),
     after: [
       layerNormLayer(`${prefix}final_layer_norm`, hidden, EPS),
       ...(isClip
@@ -164,7 +164,7 @@ export function visionBody(
       rowsAdded(`${at}.position_embedding`, positions, hidden, 'positions'),
       ...(isClip ? [layerNormLayer(`${prefix}pre_layrnorm`, hidden, EPS)] : []),
     ],
-    blocks: blocksOf(prefix, config, depth),
+    blocks: clipBlocks(prefix, config, depth),
     after: [
       layerNormLayer(`${prefix}post_layernorm`, hidden, EPS),
       ...(isClip || !config.vision_use_head ? [] : [attentionPool(`${prefix}head`, config)]),
@@ -357,7 +357,7 @@ function bothTowers(name: string, kind: string, title: string, flavour: Flavour)
       return {
         ...texts,
         steps: [
-          onceForInput('vision_tower', layersOf(images), texts.hidden, 'visionTower'),
+          onceForInput('vision_tower', bodyLayers(images), texts.hidden, 'visionTower'),
           ...texts.steps,
         ],
       };

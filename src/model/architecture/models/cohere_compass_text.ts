@@ -2,7 +2,9 @@
  * Text model of North Micro Vision (Cohere Compass): Command R with windows where the config lists them, and rotary settings
  * for each kind of layer. Without scaling, the frequencies have another order, for positions in images.
  */
+
 import * as z from 'zod';
+import { isRecord } from '../../../base/values.js';
 import { rotary } from '../constructors/attention-layers.js';
 import { defineRules, type KeyRemark } from '../family.js';
 import type { Rotary } from '../layer.js';
@@ -10,7 +12,6 @@ import { type JsonObject, unreadEach } from '../transformer/config-keys.js';
 import { rotaryOf } from '../transformer/decoder-parts.js';
 import { defineDecoder, plainDecoderDocument } from '../transformer/define-decoder.js';
 import {
-  isObject,
   localRotarySettings,
   nestedRotary,
   type RopeScaling,
@@ -34,13 +35,14 @@ const usedBy = ({ layer_types: types }: JsonObject): readonly unknown[] =>
 
 const nested = nestedRotary({ rope_theta: BASE, rope_local_base_freq: BASE });
 
-const kindsIn = ({ rope_parameters: all }: JsonObject): JsonObject => (isObject(all) ? all : {});
+const ropesByKind = ({ rope_parameters: all }: JsonObject): JsonObject =>
+  isRecord(all) ? all : {};
 
 /** The settings that other families have, too; those outside the kinds are dropped where there are some inside. */
 function usualIn(config: JsonObject): JsonObject {
   const kinds = KINDS.map((kind): [string, unknown] => {
-    const own = kindsIn(config)[kind];
-    if (!isObject(own)) return [kind, {}];
+    const own = ropesByKind(config)[kind];
+    if (!isRecord(own)) return [kind, {}];
     const { mrope_section: _, mrope_interleaved: __, ...rest } = own;
     return [kind, rest];
   });
@@ -50,22 +52,22 @@ function usualIn(config: JsonObject): JsonObject {
 const reading: RotaryReading = {
   keys: nested.keys,
   settings(config) {
-    const [full, sliding] = KINDS.map((kind) => kindsIn(config)[kind]);
+    const [full, sliding] = KINDS.map((kind) => ropesByKind(config)[kind]);
     return {
       ...nested.settings(usualIn(config)),
       has_positions: full !== null,
       has_local_positions: sliding !== null,
-      mrope_section: isObject(full) ? full.mrope_section : undefined,
-      local_mrope_section: isObject(sliding) ? sliding.mrope_section : undefined,
+      mrope_section: isRecord(full) ? full.mrope_section : undefined,
+      local_mrope_section: isRecord(sliding) ? sliding.mrope_section : undefined,
     };
   },
   remarks(config) {
     const used = KINDS.filter((kind) => usedBy(config).includes(kind));
     const missing = used.flatMap((kind): KeyRemark[] => {
-      const own = kindsIn(config)[kind];
+      const own = ropesByKind(config)[kind];
       const path = ['rope_parameters', kind];
       if (own === null) return [];
-      if (!isObject(own)) {
+      if (!isRecord(own)) {
         return [
           { path, severity: 'error', why: 'the class needs the settings of each kind of layer' },
         ];

@@ -39,7 +39,7 @@ const schema = transformerDocument('cpmant', {
 
 type Config = z.output<typeof schema>['model'];
 
-function blockOf(name: string, config: Config): Layer {
+function cpmAntBlock(name: string, config: Config): Layer {
   const { hidden_size: hidden, num_attention_heads: heads, dim_head: width } = config;
   const [attention, network] = [`${name}.self_att`, `${name}.ffn`];
   const input = (leaf: string) =>
@@ -110,7 +110,7 @@ export const cpmant = defineTransformer({
       blocks: stack(
         blockNames(`${path}.encoder.layers`, config.num_hidden_layers, 'model.num_hidden_layers'),
         'model.num_hidden_layers',
-        (name) => blockOf(name, config),
+        (name) => cpmAntBlock(name, config),
       ),
       norm: rmsNormLayer(`${path}.encoder.output_layernorm`, hidden, config.eps),
       head: head('lm_head', hidden, vocabulary),

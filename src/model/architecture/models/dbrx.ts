@@ -1,7 +1,7 @@
 /** DBRX (Databricks 2024): LayerNorms without biases, clipped attention, experts below each other in three tensors. */
 
 import * as z from 'zod';
-import { asNumber, asText } from '../../../base/values.js';
+import { asNumber, asText, isRecord } from '../../../base/values.js';
 import { rotary } from '../constructors/attention-layers.js';
 import { layerNormLayer } from '../constructors/basic-layers.js';
 import { mixtureOfExperts, router, stackedExperts } from '../constructors/feed-forward-layers.js';
@@ -9,13 +9,7 @@ import type { KeyRemark } from '../family.js';
 import { harmless, type JsonObject, unreadBut, unreadEach } from '../transformer/config-keys.js';
 import { fusedAttention, residualBlock } from '../transformer/decoder-parts.js';
 import { defineGpt, gptDocument } from '../transformer/define-gpt.js';
-import {
-  isObject,
-  rotaryIn,
-  rotaryReading,
-  rotarySettings,
-  scalingOf,
-} from '../transformer/rotary.js';
+import { rotaryIn, rotaryReading, rotarySettings, scalingOf } from '../transformer/rotary.js';
 import { expertRules, rotationRules, scalingRules } from '../transformer/rules.js';
 import { activationOf, activationWord, clipSetting, count } from '../transformer/settings.js';
 
@@ -36,11 +30,11 @@ const ROTATED = {
 
 const partIn = (config: JsonObject, key: string): JsonObject => {
   const { [key]: part } = config;
-  return isObject(part) ? part : {};
+  return isRecord(part) ? part : {};
 };
 
 /** Settings of both parts of a file. */
-function partsOf(config: JsonObject): JsonObject {
+function dbrxParts(config: JsonObject): JsonObject {
   const attention = partIn(config, 'attn_config');
   const network = partIn(config, 'ffn_config');
   const { name: activation = 'silu' } = partIn(network, 'ffn_act_fn');
@@ -113,7 +107,7 @@ export const dbrx = defineGpt({
       max_seq_len: ['max_position_embeddings'],
     },
     reads: ['attn_config', 'ffn_config'],
-    more: partsOf,
+    more: dbrxParts,
     rotary: {
       ...usual,
       remarks(config) {

@@ -32,7 +32,7 @@ import { ignoredOnLoad } from '../transformer/ignored-tensors.js';
 import { headsDivide } from '../transformer/rules.js';
 import { count, positiveInteger, tiedHead, toggle } from '../transformer/settings.js';
 import { tensorsOf } from '../walk.js';
-import { classifiers, OLD_POSITIONS, transform, vocabularyHead } from './bert.js';
+import { classifiers, headProduct, OLD_POSITIONS, transform, vocabularyHead } from './bert.js';
 
 interface Config extends EncoderSettings {
   readonly vocab_size: number;
@@ -161,7 +161,7 @@ const laterProducts: ProductsOf = (name, config, distances) => {
 };
 
 /** A block; `distances` is the table of the encoder, which each block multiplies. */
-function blockOf(
+function debertaBlock(
   name: string,
   config: Config,
   distances: Param | undefined,
@@ -194,12 +194,9 @@ function blockOf(
 
 // ── Classes ──────────────────────────────────────────────────────────────────────────────────────
 
-const product = (name: string, from: number, to: number) =>
-  linear(name, from, to, { component: 'head' });
-
 const onePooled = (width: number, outputs: number): Layer[] => [
-  product('pooler.dense', width, width),
-  product('classifier', width, outputs),
+  headProduct('pooler.dense', width, width),
+  headProduct('classifier', width, outputs),
 ];
 
 /** Name of the head that multiplies the embedding itself. */
@@ -222,7 +219,7 @@ const vocabulary: EncoderClasses<Config>[string]['of'] = (config, tokens) => {
   }
   return {
     layers: transform(`${NEW_HEAD}.dense`, `${NEW_HEAD}.LayerNorm`, hidden, hidden),
-    head: { ...product(NEW_HEAD, hidden, config.vocab_size), weight: tokens.weight },
+    head: { ...headProduct(NEW_HEAD, hidden, config.vocab_size), weight: tokens.weight },
   };
 };
 
@@ -247,7 +244,7 @@ interface Sizes {
   readonly inner: number;
 }
 
-const keysOf = (sizes: Sizes): z.ZodRawShape => ({
+const debertaSettings = (sizes: Sizes): z.ZodRawShape => ({
   vocab_size: count(sizes.vocabulary, 'Rows of the embedding'),
   hidden_size: count(sizes.hidden, 'Width of the residual stream'),
   embedding_size: positiveInteger.nullish().describe('Width of the embedding; null: hidden_size'),
@@ -294,7 +291,7 @@ function distancesOf(encoder: string, config: Config, table: Param | undefined):
         held: [table],
         output: hidden,
       }),
-    namesIn(norms).includes('layer_norm') &&
+    positionTypes(norms).includes('layer_norm') &&
       onceForInput('norm_of_distances', norm(), hidden, 'positions'),
   ]);
 }
@@ -318,7 +315,7 @@ function convolution(encoder: string, config: Config): Layer[] {
 }
 
 /** Names of a setting in one text: `c2p|p2c`. */
-const namesIn = (text: string): string[] =>
+const positionTypes = (text: string): string[] =>
   text
     .toLowerCase()
     .split('|')
@@ -357,7 +354,7 @@ const SAME_WIDTH = 'the class then fails in its forward pass';
 const deberta = (name: string, kind: string, version: Version): Family =>
   defineEncoder<Config>(name, {
     title: version.title,
-    keys: { ...keysOf(version.sizes), ...version.own },
+    keys: { ...debertaSettings(version.sizes), ...version.own },
     classes: version.classes,
     tiedHeads: { [`${kind}ForMaskedLM`]: 'cls.predictions.decoder' },
     rules: [...headsDivide('num_attention_heads', 'hidden_size'), ...RULES] as never,
@@ -373,7 +370,7 @@ const deberta = (name: string, kind: string, version: Version): Family =>
       const blocks = stack(
         blockNames(`${encoder}.layer`, config.num_hidden_layers, 'model.num_hidden_layers'),
         'model.num_hidden_layers',
-        (block) => blockOf(block, config, distances, version.productsOf),
+        (block) => debertaBlock(block, config, distances, version.productsOf),
       );
       const [first, ...others] = blocks;
       return {
@@ -401,7 +398,7 @@ const deberta = (name: string, kind: string, version: Version): Family =>
     },
     huggingFace: {
       more: ({ pos_att_type: named }) => ({
-        pos_att_type: typeof named === 'string' ? namesIn(named) : (named ?? []),
+        pos_att_type: typeof named === 'string' ? positionTypes(named) : (named ?? []),
       }),
       reads: ['pos_att_type'],
       harmless: harmless('changes values only, which are described and not computed', [

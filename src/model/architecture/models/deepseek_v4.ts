@@ -176,7 +176,7 @@ function indexer(name: string, config: Config, window: Window): Layer {
   });
 }
 
-function attentionOf(name: string, config: Config, index: number): Layer {
+function compressedAttention(name: string, config: Config, index: number): Layer {
   const { hidden_size: hidden, num_attention_heads: heads, head_dim: width } = config;
   const { o_groups: groups, o_lora_rank: rank, rms_norm_eps: eps } = config;
   const kind = kindAt(config, index);
@@ -336,7 +336,7 @@ export const deepseekV4 = defineTransformer({
         described(name, {
           title: 'block with hyper-connections',
           parts: [
-            attentionOf(`${name}.self_attn`, config, index),
+            compressedAttention(`${name}.self_attn`, config, index),
             expertsAt(`${name}.mlp`, config, index),
             norm(`${name}.input_layernorm`),
             norm(`${name}.post_attention_layernorm`),

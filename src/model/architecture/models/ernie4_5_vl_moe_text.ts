@@ -2,12 +2,14 @@
  * The language model of ERNIE 4.5 VL with experts: each layer with experts has two groups of them, and those of images
  * are not read for text. transformers 5.18, models/ernie4_5_vl_moe.
  */
+
 import * as z from 'zod';
+import { isRecord } from '../../../base/values.js';
 import { defineRules } from '../family.js';
 import { type JsonObject, unreadBut } from '../transformer/config-keys.js';
 import { separateMlp } from '../transformer/decoder-parts.js';
 import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js';
-import { isObject, rotaryReading } from '../transformer/rotary.js';
+import { rotaryReading } from '../transformer/rotary.js';
 import { expertRules, layerListRules } from '../transformer/rules.js';
 import {
   activationOf,
@@ -23,12 +25,12 @@ const SECTIONS = 'mrope_section';
 
 /** Rotary settings, which hold the frequencies of height, width and time. */
 const rotaryOf = (config: JsonObject): JsonObject =>
-  [config.rope_scaling, config.rope_parameters].filter(isObject)[0] ?? {};
+  [config.rope_scaling, config.rope_parameters].filter(isRecord)[0] ?? {};
 
 /** A config whose rotary settings are those that every family has. */
 function withoutSections(config: JsonObject): JsonObject {
   const plain = Object.entries(config).map(([key, value]) => {
-    if (!key.startsWith('rope_') || !isObject(value)) return [key, value];
+    if (!key.startsWith('rope_') || !isRecord(value)) return [key, value];
     const { [SECTIONS]: _, ...rest } = value;
     return [key, rest];
   });

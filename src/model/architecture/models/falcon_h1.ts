@@ -3,7 +3,12 @@ import * as z from 'zod';
 import { gatedRmsNorm, linear, sequence, sum } from '../constructors/basic-layers.js';
 import { gatedMlp } from '../constructors/feed-forward-layers.js';
 import type { Layer } from '../layer.js';
-import { factorOf, mixerBlock, rotaryOf, separateAttention } from '../transformer/decoder-parts.js';
+import {
+  mixerBlock,
+  rotaryOf,
+  separateAttention,
+  streamFactor,
+} from '../transformer/decoder-parts.js';
 import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js';
 import {
   activationOf,
@@ -28,9 +33,9 @@ const between = (into: number, layer: Layer, out: number): Layer =>
   into === 1 && out === 1
     ? layer
     : sequence(`${layer.name}.scaled`, [
-        ...factorOf(`${layer.name}.in_multiplier`, into),
+        ...streamFactor(`${layer.name}.in_multiplier`, into),
         layer,
-        ...factorOf(`${layer.name}.out_multiplier`, out),
+        ...streamFactor(`${layer.name}.out_multiplier`, out),
       ]);
 
 export const falconH1 = defineDecoder({
@@ -136,6 +141,6 @@ export const falconH1 = defineDecoder({
     return between(1, network, ofOutput);
   },
   block: mixerBlock,
-  embeddingSteps: (config) => factorOf('embedding_multiplier', config.embedding_multiplier),
-  logitSteps: (config) => factorOf('lm_head_multiplier', config.lm_head_multiplier),
+  embeddingSteps: (config) => streamFactor('embedding_multiplier', config.embedding_multiplier),
+  logitSteps: (config) => streamFactor('lm_head_multiplier', config.lm_head_multiplier),
 });

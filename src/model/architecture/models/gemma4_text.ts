@@ -1,7 +1,7 @@
 /** Gemma 4, the text part: per-layer inputs, shared keys and values, other heads in layers without a window. */
 
 import * as z from 'zod';
-import { asNumber } from '../../../base/values.js';
+import { asNumber, isRecord } from '../../../base/values.js';
 import {
   plainRmsNorm,
   rmsNormLayer,
@@ -30,7 +30,6 @@ import {
   sharingRules,
 } from '../transformer/per-layer.js';
 import {
-  isObject,
   localRotarySettings,
   nestedRotary,
   OLDER_ROTARY_KEYS,
@@ -136,7 +135,7 @@ function fullSizes(config: JsonObject): JsonObject {
     return shares === true ? {} : { num_global_key_value_heads: null };
   }
   // Without any entry, all layers have the sizes of the file.
-  const [sizes] = isObject(byLayer) ? Object.values(byLayer).filter(isObject) : [];
+  const [sizes] = isRecord(byLayer) ? Object.values(byLayer).filter(isRecord) : [];
   return {
     global_head_dim: sizes?.head_dim ?? config.head_dim ?? DEFAULT_HEAD_DIM,
     num_global_key_value_heads: sizes?.num_key_value_heads ?? null,
@@ -164,12 +163,12 @@ function areFullLayers(
 /** Whether the layers without a window, and only these, have other sizes, which are the same for all. */
 function hasFullSizes(byLayer: unknown, config: JsonObject): boolean {
   if (byLayer === null) return true;
-  if (!isObject(byLayer)) return false;
+  if (!isRecord(byLayer)) return false;
   const [first, ...others] = Object.values(byLayer);
   // Written where all layers have the same sizes.
   if (first === undefined) return true;
   return (
-    isObject(first) &&
+    isRecord(first) &&
     Object.keys(first).every((key) => SIZE_KEYS.includes(key)) &&
     others.every((each) => JSON.stringify(each) === JSON.stringify(first)) &&
     // transformers writes numbers of one width: "05".

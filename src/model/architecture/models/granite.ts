@@ -1,6 +1,6 @@
 /** Granite 3 and 4 dense (arXiv 2408.13359 for the multipliers): Llama with a factor in four places. */
 import * as z from 'zod';
-import { factorOf } from '../transformer/decoder-parts.js';
+import { streamFactor } from '../transformer/decoder-parts.js';
 import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js';
 import { attentionBias, gateActivation, LLAMA_SIZES, mlpBias } from '../transformer/settings.js';
 
@@ -26,8 +26,9 @@ export interface Multipliers {
 export const GRANITE = {
   branchFactor: ({ residual_multiplier }: Multipliers) => residual_multiplier,
   embeddingSteps: ({ embedding_multiplier }: Multipliers) =>
-    factorOf('embedding_multiplier', embedding_multiplier),
-  logitSteps: ({ logits_scaling }: Multipliers) => factorOf('logits_scaling', 1 / logits_scaling),
+    streamFactor('embedding_multiplier', embedding_multiplier),
+  logitSteps: ({ logits_scaling }: Multipliers) =>
+    streamFactor('logits_scaling', 1 / logits_scaling),
   attention: ({ config }: { readonly config: Multipliers }) => ({
     scale: config.attention_multiplier,
   }),

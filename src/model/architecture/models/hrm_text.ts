@@ -15,11 +15,11 @@ import { checkLayers, param } from '../param.js';
 import { harmless, unreadEach } from '../transformer/config-keys.js';
 import {
   causalModel,
-  factorOf,
   fusedMlp,
   mlpOf,
   preNormBlock,
   rotaryOf,
+  streamFactor,
 } from '../transformer/decoder-parts.js';
 import { decoderDocument, defineTransformer } from '../transformer/define-decoder.js';
 import { isHeldInMemory } from '../transformer/hugging-face.js';
@@ -78,7 +78,7 @@ const hrmSchema = decoderDocument(
 
 type Config = z.output<typeof hrmSchema>['model'];
 
-const layersOf = (config: Config): number =>
+const layersPerStack = (config: Config): number =>
   config.num_layers_per_stack ?? config.num_hidden_layers;
 
 const usesOf = ({ H_cycles: high, L_cycles: low }: Config): number => high * (low + 1);
@@ -127,7 +127,7 @@ function stackOf(path: string, config: Config): Layer {
       attention: attentionOf(name),
       feedForward: networkOf(`${name}.mlp`),
     });
-  const names = blockNames(`${path}.layers`, layersOf(config), COUNT);
+  const names = blockNames(`${path}.layers`, layersPerStack(config), COUNT);
   return sequence(path, [...stack(names, COUNT, blockOf), norm(`${path}.final_norm`)]);
 }
 
@@ -199,8 +199,8 @@ export const hrmText = defineTransformer({
   build({ model: config }) {
     const { stored_prefix: prefix, L_cycles: low, hidden_size: hidden } = config;
     // Every use of a block is a layer of its own.
-    checkLayers(COUNT, layersOf(config));
-    checkLayers(COUNT, usesOf(config) * layersOf(config));
+    checkLayers(COUNT, layersPerStack(config));
+    checkLayers(COUNT, usesOf(config) * layersPerStack(config));
     const stacks = [`${prefix}L_module`, `${prefix}H_module`].map((path) => ({
       path,
       layers: stackOf(path, config),
@@ -221,7 +221,7 @@ export const hrmText = defineTransformer({
       },
       blocks: 1,
       blocksKey: 'num_hidden_layers',
-      embeddingSteps: factorOf(
+      embeddingSteps: streamFactor(
         'embedding_scale',
         config.embedding_scale ?? 1 / (config.initializer_range ?? SPREAD),
       ),

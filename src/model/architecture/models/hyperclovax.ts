@@ -1,6 +1,6 @@
 /** HyperCLOVA X: the factors of Granite, and norms behind the branches. */
 import * as z from 'zod';
-import { factorOf, residualBlock } from '../transformer/decoder-parts.js';
+import { residualBlock, streamFactor } from '../transformer/decoder-parts.js';
 import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js';
 import {
   attentionBias,
@@ -33,12 +33,13 @@ export const hyperclovax = defineDecoder({
       mlp_bias: mlpBias,
     },
   ),
-  embeddingSteps: ({ embedding_multiplier: factor }) => factorOf('embedding_multiplier', factor),
-  logitSteps: ({ logits_scaling: factor }) => factorOf('logits_scaling', factor),
+  embeddingSteps: ({ embedding_multiplier: factor }) =>
+    streamFactor('embedding_multiplier', factor),
+  logitSteps: ({ logits_scaling: factor }) => streamFactor('logits_scaling', factor),
   block(name, { norm, attention, feedForward }, config) {
     const end = (leaf: string) => [
       ...(config.use_post_norm ? [norm(`${name}.${leaf}`)] : []),
-      ...factorOf(`${name}.${leaf}_multiplier`, config.residual_multiplier),
+      ...streamFactor(`${name}.${leaf}_multiplier`, config.residual_multiplier),
     ];
     return residualBlock(name, {
       attention: [norm(`${name}.input_layernorm`), attention, ...end('post_norm1')],

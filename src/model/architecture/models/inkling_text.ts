@@ -92,7 +92,7 @@ function listsIn(config: JsonObject): JsonObject {
 const slides = ({ layer_types: kinds }: Config, index: number): boolean =>
   kinds ? kinds[index] === 'hybrid_sliding' : (index + 1) % PERIOD !== 0;
 
-function attentionOf(name: string, config: Config, index: number): Layer {
+function distanceBiasedAttention(name: string, config: Config, index: number): Layer {
   const { hidden_size: hidden, d_rel: mixed, conv_kernel_size: kernel } = config;
   const isWindowed = slides(config, index);
   const [heads, keyHeads, width] = isWindowed
@@ -242,7 +242,7 @@ export const inklingText = defineTransformer({
           return described(name, {
             title: 'block with short convolutions',
             parts: [
-              attentionOf(`${name}.self_attn`, config, index),
+              distanceBiasedAttention(`${name}.self_attn`, config, index),
               networkAt(`${name}.mlp`, config, index),
               rmsNormLayer(`${name}.input_layernorm`, hidden, eps),
               rmsNormLayer(`${name}.post_attention_layernorm`, hidden, eps),

@@ -72,7 +72,7 @@ const routerOf = (name: string, config: JetMoe) =>
 
 const LEAVES = ['input_linear.weight', 'output_linear.weight'] as const;
 
-function attentionOf(block: string, config: JetMoe) {
+function jetMoeAttention(block: string, config: JetMoe) {
   const name = `${block}.self_attention`;
   const { hidden_size: hidden, num_key_value_heads: keyValueHeads, kv_channels: headDim } = config;
   const width = keyValueHeads * headDim;
@@ -139,7 +139,7 @@ export const jetmoe = defineTransformer({
       block: (name) =>
         preNormBlock(name, {
           norm: (path) => rmsNormLayer(path, config.hidden_size, BLOCK_EPS),
-          attention: attentionOf(name, config),
+          attention: jetMoeAttention(name, config),
           feedForward: networkOf(name, config),
         }),
     });

@@ -1,7 +1,7 @@
 /** Kimi Linear (arXiv 2510.26692): Kimi delta attention, latent attention without positions, and experts. */
 
 import * as z from 'zod';
-import { asNumber, asText } from '../../../base/values.js';
+import { asNumber, asText, isRecord } from '../../../base/values.js';
 import { gatedRmsNorm, linear, rmsNormLayer, sequence } from '../constructors/basic-layers.js';
 import { kimiDelta } from '../constructors/linear-attention-layers.js';
 import { causalConv } from '../constructors/recurrent-layers.js';
@@ -124,9 +124,6 @@ const NAMES = {
   held: { conv: ['conv1d'], forget: '.forget_gate', dense: 'mlp', sparse: 'mlp' },
 } as const;
 
-const isObject = (value: unknown): value is JsonObject =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
-
 /** Kinds of layers from lists of their numbers, from 1 on. */
 function layerTypesIn({ num_hidden_layers: layers = 27 }: JsonObject, lists: JsonObject) {
   const { full_attn_layers: full, kda_layers: delta } = lists;
@@ -151,7 +148,7 @@ const isLayer = (number: unknown, count: number): number is number =>
 /** Settings that published files have in a section of their own, which overrides the others. */
 function linearIn(config: JsonObject): JsonObject {
   const { linear_attn_config: own = {}, layer_types: types } = config;
-  if (!isObject(own)) return {};
+  if (!isRecord(own)) return {};
   return {
     linear_head_dim: own.head_dim,
     linear_num_heads: own.num_heads,

@@ -38,7 +38,7 @@ const ROTARY = {
 /** First layers without experts, where the config does not list them. */
 const DENSE = 1;
 
-const kindsIn = ({ layer_types: types }: JsonObject): readonly unknown[] =>
+const lagunaLayerTypes = ({ layer_types: types }: JsonObject): readonly unknown[] =>
   Array.isArray(types) ? types : ['full_attention'];
 
 /** Names inside a mixture, in files and in memory. */
@@ -124,7 +124,7 @@ export const laguna = defineDecoder({
   dimensions: null,
   ignoredOnLoad: [],
   huggingFace: {
-    rotary: partsByKind(ROTARY, 1, kindsIn),
+    rotary: partsByKind(ROTARY, 1, lagunaLayerTypes),
     limited: {
       ...unreadEach(['rope_scaling', 'rope_theta', 'rope_local_base_freq', 'swa_rope_parameters']),
       ...unreadEach(['partial_rotary_factor'], []),

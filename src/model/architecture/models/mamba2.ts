@@ -11,7 +11,6 @@ import {
   transformerDocument,
 } from '../transformer/settings.js';
 import {
-  limitsOf,
   NO_ATTENTION_KEYS,
   RECURRENT_HARMLESS,
   RECURRENT_PREFIX,
@@ -19,6 +18,7 @@ import {
   recurrentSizes,
   stepLimit,
   stepLimitIn,
+  timeStepRange,
 } from '../transformer/state-space.js';
 
 const { head_dim: _, ...withoutRotation } = NO_ATTENTION_KEYS;
@@ -88,7 +88,7 @@ export const mamba2 = defineTransformer({
             gated: 'before',
           }),
           activation: activationOf(config.hidden_act),
-          stepLimits: limitsOf(config.time_step_limit),
+          stepLimits: timeStepRange(config.time_step_limit),
         },
       );
     }),

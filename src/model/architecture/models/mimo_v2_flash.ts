@@ -54,7 +54,10 @@ const VALUE_DIM = 128;
 /** Without a list, the first layer and every sixth have no window. */
 const slidesByRule = (index: number): boolean => index !== 0 && (index + 1) % 6 !== 0;
 
-const kindsIn = ({ layer_types: types, num_hidden_layers: layers }: JsonObject): unknown[] =>
+const mimoLayerTypes = ({
+  layer_types: types,
+  num_hidden_layers: layers,
+}: JsonObject): unknown[] =>
   Array.isArray(types)
     ? types
     : Array.from(
@@ -150,7 +153,7 @@ export const mimoV2Flash = defineDecoder({
       ...falseForNull(config),
       ...(config.routed_scaling_factor === null && { routed_scaling_factor: 1 }),
     }),
-    rotary: partsByKind(ROTARY, ROTARY.partial_rotary_factor, kindsIn),
+    rotary: partsByKind(ROTARY, ROTARY.partial_rotary_factor, mimoLayerTypes),
     limited: {
       ...unreadEach(['rope_theta'], [ROTARY.rope_theta]),
       ...unreadEach(['swa_rope_theta'], [ROTARY.rope_local_base_freq]),

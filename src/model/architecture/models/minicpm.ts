@@ -1,6 +1,6 @@
 /** MiniCPM 1 and 2 (arXiv 2404.06395): Llama with factors of the embedding, of each branch and of the logits. */
 import * as z from 'zod';
-import { factorOf } from '../transformer/decoder-parts.js';
+import { streamFactor } from '../transformer/decoder-parts.js';
 import { decoderDocument, defineDecoder } from '../transformer/define-decoder.js';
 import { attentionBias, count, gateActivation } from '../transformer/settings.js';
 
@@ -41,8 +41,8 @@ export const minicpm = defineDecoder({
       },
     },
   },
-  embeddingSteps: ({ scale_emb }) => factorOf('scale_emb', scale_emb),
+  embeddingSteps: ({ scale_emb }) => streamFactor('scale_emb', scale_emb),
   branchFactor: ({ scale_depth, num_hidden_layers }) => scale_depth / Math.sqrt(num_hidden_layers),
   logitSteps: ({ dim_model_base, hidden_size }) =>
-    factorOf('dim_model_base', dim_model_base / hidden_size),
+    streamFactor('dim_model_base', dim_model_base / hidden_size),
 });

@@ -1,7 +1,7 @@
 /** MiniCPM3: latent attention, with factors of the embedding, of each branch and of the logits (arXiv 2404.06395). */
 import * as z from 'zod';
 import { unreadEach } from '../transformer/config-keys.js';
-import { factorOf } from '../transformer/decoder-parts.js';
+import { streamFactor } from '../transformer/decoder-parts.js';
 import {
   deepseekAttention,
   LATENT_RULES,
@@ -60,11 +60,11 @@ export const minicpm3 = defineDecoder({
       ...unreadEach(['logits_scaling'], [], 'it is hidden_size / dim_model_base'),
     },
   },
-  embeddingSteps: ({ scale_emb }) => factorOf('scale_emb', scale_emb),
+  embeddingSteps: ({ scale_emb }) => streamFactor('scale_emb', scale_emb),
   branchFactor: ({ scale_depth, num_hidden_layers }) =>
     scale_depth === null ? 1 : scale_depth / Math.sqrt(num_hidden_layers),
   logitSteps: ({ dim_model_base, hidden_size }) =>
-    factorOf('dim_model_base', (dim_model_base ?? hidden_size) / hidden_size),
+    streamFactor('dim_model_base', (dim_model_base ?? hidden_size) / hidden_size),
   attentionLayer: ({ name, config }) =>
     deepseekAttention(
       `${name}.self_attn`,

@@ -111,7 +111,7 @@ function lightningLayer({ name: block, index, config, heads: layout }: BlockInpu
 }
 
 /** alpha · x + beta · layer(x). */
-const mixed = (name: string, layer: Layer, alpha: number, beta: number): Layer =>
+const weightedResidual = (name: string, layer: Layer, alpha: number, beta: number): Layer =>
   alpha === 1
     ? residual(name, scaledBranch(layer, beta))
     : sum(name, scaledBranch(layer, beta), scale(`${name}.input`, alpha));
@@ -125,9 +125,14 @@ function minimaxBlock(name: string, parts: BlockParts, config: MinimaxConfig): L
       : [config.full_attn_alpha_factor, config.full_attn_beta_factor];
   return sequence(name, [
     norm(`${name}.input_layernorm`),
-    mixed(`${name}.attention_residual`, attention, alpha, beta),
+    weightedResidual(`${name}.attention_residual`, attention, alpha, beta),
     norm(`${name}.post_attention_layernorm`),
-    mixed(`${name}.mlp_residual`, feedForward, config.mlp_alpha_factor, config.mlp_beta_factor),
+    weightedResidual(
+      `${name}.mlp_residual`,
+      feedForward,
+      config.mlp_alpha_factor,
+      config.mlp_beta_factor,
+    ),
   ]);
 }
 

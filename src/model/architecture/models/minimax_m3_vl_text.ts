@@ -83,7 +83,7 @@ const SPARSE: Readonly<Record<string, string>> = {
   sparse_local_block: 'index_local_blocks',
 };
 
-const kindsIn = (flags: unknown, [on, off]: readonly [string, string]) =>
+const typesOfFlags = (flags: unknown, [on, off]: readonly [string, string]) =>
   Array.isArray(flags) ? flags.map((flag) => (flag ? on : off)) : flags;
 
 function published(config: JsonObject): JsonObject {
@@ -97,14 +97,17 @@ function published(config: JsonObject): JsonObject {
     ...Object.fromEntries(sizes),
     ...(config.layer_types == null &&
       Object.hasOwn(sparse, 'sparse_attention_freq') && {
-        layer_types: kindsIn(sparse.sparse_attention_freq, ['minimax_m3_sparse', 'full_attention']),
+        layer_types: typesOfFlags(sparse.sparse_attention_freq, [
+          'minimax_m3_sparse',
+          'full_attention',
+        ]),
       }),
     ...(config.mlp_layer_types == null &&
-      frequent != null && { mlp_layer_types: kindsIn(frequent, ['sparse', 'dense']) }),
+      frequent != null && { mlp_layer_types: typesOfFlags(frequent, ['sparse', 'dense']) }),
   };
 }
 
-const limitsOf = ({ swiglu_limit: limit, swiglu_alpha: sharpness }: Config): GateLimits => ({
+const gateLimits = ({ swiglu_limit: limit, swiglu_alpha: sharpness }: Config): GateLimits => ({
   limit,
   sharpness,
   raise: 1,
@@ -233,7 +236,7 @@ export const minimaxM3VlText = defineDecoder({
       : {},
   feedForward({ name: block, index, config }) {
     const { hidden_size: hidden, experts_stored: stored, num_local_experts: experts } = config;
-    const sizes = { hidden, activation: 'silu', limits: limitsOf(config) } as const;
+    const sizes = { hidden, activation: 'silu', limits: gateLimits(config) } as const;
     const mlp = stored === 'packed' ? fusedMlp : separateMlp;
     if (config.mlp_layer_types?.[index] === 'dense') {
       return mlp(`${block}.mlp`, { ...sizes, inner: config.dense_intermediate_size });

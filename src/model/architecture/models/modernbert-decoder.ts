@@ -1,5 +1,5 @@
 /** The decoder of ModernBERT (Ettin, arXiv 2507.11412): a norm behind the embedding, a network before the head. */
-import { asNumber } from '../../../base/values.js';
+import { asNumber, isRecord } from '../../../base/values.js';
 import {
   activation,
   fusedProjection,
@@ -11,12 +11,7 @@ import { gatedMlp } from '../constructors/feed-forward-layers.js';
 import { type JsonObject, unreadBut } from '../transformer/config-keys.js';
 import { residualBlock, rotaryByKind, separateAttention } from '../transformer/decoder-parts.js';
 import { defineGpt, gptDocument } from '../transformer/define-gpt.js';
-import {
-  isObject,
-  localRotarySettings,
-  rotaryByLayer,
-  rotarySettings,
-} from '../transformer/rotary.js';
+import { localRotarySettings, rotaryByLayer, rotarySettings } from '../transformer/rotary.js';
 import {
   layerListRules,
   localRotaryRules,
@@ -46,12 +41,12 @@ function nestedIn(config: JsonObject): JsonObject {
   const { rope_parameters: given, rope_scaling: scaling } = config;
   const of = (kind: string, base: unknown) => ({
     rope_theta: base,
-    ...((isObject(given) ? (given[kind] as JsonObject | null) : null) ?? { rope_type: 'default' }),
-    ...(isObject(scaling) && scaling),
+    ...((isRecord(given) ? (given[kind] as JsonObject | null) : null) ?? { rope_type: 'default' }),
+    ...(isRecord(scaling) && scaling),
   });
   return {
     rope_parameters: {
-      ...(isObject(given) && given),
+      ...(isRecord(given) && given),
       full_attention: of('full_attention', config.global_rope_theta ?? BASE),
       sliding_attention: of('sliding_attention', config.local_rope_theta ?? LOCAL_BASE),
     },

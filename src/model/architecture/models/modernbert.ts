@@ -98,7 +98,7 @@ const CLASSES: EncoderClasses<Config> = {
 };
 
 /** A block: the first one has no norm before its attention, as the embedding has one. */
-function blockOf(name: string, index: number, config: Config): Layer {
+function modernBertBlock(name: string, index: number, config: Config): Layer {
   const { hidden_size: hidden, intermediate_size: inner, num_attention_heads: heads } = config;
   const isLocal = config.layer_types
     ? config.layer_types[index] === 'sliding_attention'
@@ -171,7 +171,7 @@ export const modernbert = defineEncoder<Config>('modernbert', {
       blocks: stack(
         blockNames(`${prefix}layers`, config.num_hidden_layers, 'model.num_hidden_layers'),
         'model.num_hidden_layers',
-        (name, index) => blockOf(name, index, config),
+        (name, index) => modernBertBlock(name, index, config),
       ),
       after: [normOf(`${prefix}final_norm`, config)],
       hidden,

@@ -1,5 +1,7 @@
 /** MPT: ALiBi, LayerNorms without biases, one product for queries, keys and values. */
+
 import * as z from 'zod';
+import { isRecord } from '../../../base/values.js';
 import { alibi } from '../constructors/attention-layers.js';
 import { layerNormLayer } from '../constructors/basic-layers.js';
 import type { KeyRemark } from '../family.js';
@@ -12,11 +14,11 @@ import {
 } from '../transformer/config-keys.js';
 import { fusedAttention, plainMlp } from '../transformer/decoder-parts.js';
 import { ALIBI_LENGTH, defineGpt, gptDocument } from '../transformer/define-gpt.js';
-import { isObject, NO_ROTARY } from '../transformer/rotary.js';
+import { NO_ROTARY } from '../transformer/rotary.js';
 import { clipSetting, normEpsilon } from '../transformer/settings.js';
 
 const attentionIn = ({ attn_config: config }: JsonObject): JsonObject =>
-  isObject(config) ? config : {};
+  isRecord(config) ? config : {};
 
 /** Values of `attn_config` that transformers always uses, regardless of the file. */
 const FIXED = {

@@ -54,7 +54,7 @@ type Config = z.output<ReturnType<typeof documentOf<'musicgen_decoder'>>>['model
 
 type Sizes = Omit<Config, 'family'>;
 
-function attentionOf(name: string, config: Sizes): Layer[] {
+function musicgenProducts(name: string, config: Sizes): Layer[] {
   const { hidden_size: hidden } = config;
   return ['k_proj', 'v_proj', 'q_proj', 'out_proj'].map((leaf) =>
     product(`${name}.${leaf}`, hidden, hidden, { component: 'attention' }),
@@ -62,14 +62,14 @@ function attentionOf(name: string, config: Sizes): Layer[] {
 }
 
 /** @param reads Whether the class attends to a text with an attention of its own. */
-function blockOf(name: string, config: Sizes, reads: boolean): Layer {
+function musicgenBlock(name: string, config: Sizes, reads: boolean): Layer {
   const { hidden_size: hidden, num_attention_heads: heads } = config;
   const width = Math.floor(hidden / heads);
   const norm = (leaf: string) => layerNormLayer(`${name}.${leaf}`, hidden, NORM_EPS);
   const attention = described(`${name}.self_attn`, {
     title: 'attention',
     component: 'attention',
-    parts: attentionOf(`${name}.self_attn`, config),
+    parts: musicgenProducts(`${name}.self_attn`, config),
     works: [{ work: 'attention', heads, keyValueHeads: heads, headDim: width, valueDim: width }],
     output: hidden,
   });
@@ -89,7 +89,7 @@ function blockOf(name: string, config: Sizes, reads: boolean): Layer {
             name: `${name}.attentions`,
             branches: [attention],
             unread: [
-              ...attentionOf(`${name}.encoder_attn`, config),
+              ...musicgenProducts(`${name}.encoder_attn`, config),
               norm('encoder_attn_layer_norm'),
             ],
           }
@@ -147,7 +147,7 @@ const familyOf = <const Name extends string>(family: Name, title: string, reads:
         blocks: stack(
           blockNames(`${path}.layers`, config.num_hidden_layers, 'model.num_hidden_layers'),
           'model.num_hidden_layers',
-          (name) => blockOf(name, config, reads),
+          (name) => musicgenBlock(name, config, reads),
         ),
         norm: layerNormLayer(`${path}.layer_norm`, hidden, NORM_EPS),
         head: head('lm_heads.0', hidden, rows),

@@ -50,7 +50,7 @@ const schema = transformerDocument('prophetnet', {
 type Config = z.output<typeof schema>['model'];
 
 /** A product of all streams: the text's, and one for each token ahead. */
-function product(name: string, from: number, to: number, streams: number): Layer {
+function streamsProduct(name: string, from: number, to: number, streams: number): Layer {
   const weight = param(`${name}.weight`, [to, from]);
   const work: DescribedWork = { work: 'product', tensor: weight, input: from, output: to };
   return described(name, {
@@ -61,7 +61,7 @@ function product(name: string, from: number, to: number, streams: number): Layer
   });
 }
 
-function blockOf(name: string, config: Config): Layer {
+function prophetNetBlock(name: string, config: Config): Layer {
   const { hidden_size: hidden, num_decoder_attention_heads: heads } = config;
   const width = Math.floor(hidden / heads);
   const streams = 1 + config.ngram;
@@ -84,8 +84,8 @@ function blockOf(name: string, config: Config): Layer {
     title: 'attention of all streams',
     component: 'attention',
     parts: [
-      ...leaves.map((leaf) => product(`${own}.${leaf}`, hidden, hidden, streams)),
-      product(`${own}.relative_pos_embeddings`, hidden, config.num_buckets * heads, streams),
+      ...leaves.map((leaf) => streamsProduct(`${own}.${leaf}`, hidden, hidden, streams)),
+      streamsProduct(`${own}.relative_pos_embeddings`, hidden, config.num_buckets * heads, streams),
     ],
     works,
     output: hidden,
@@ -111,8 +111,13 @@ function blockOf(name: string, config: Config): Layer {
       sequence(
         `${name}.feed_forward`,
         [
-          product(`${name}.feed_forward.intermediate`, hidden, config.decoder_ffn_dim, streams),
-          product(`${name}.feed_forward.output`, config.decoder_ffn_dim, hidden, streams),
+          streamsProduct(
+            `${name}.feed_forward.intermediate`,
+            hidden,
+            config.decoder_ffn_dim,
+            streams,
+          ),
+          streamsProduct(`${name}.feed_forward.output`, config.decoder_ffn_dim, hidden, streams),
         ],
         'feedForward',
       ),
@@ -176,7 +181,7 @@ export const prophetnet = defineTransformer({
       blocks: stack(
         blockNames(`${path}.layers`, config.num_decoder_layers, 'model.num_decoder_layers'),
         'model.num_decoder_layers',
-        (name) => blockOf(name, config),
+        (name) => prophetNetBlock(name, config),
       ),
       norm: sequence('no_norm', []),
       head: head('lm_head', hidden, rows, { tiedTo: tied ? tokens : undefined }),

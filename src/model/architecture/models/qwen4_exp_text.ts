@@ -108,7 +108,7 @@ function listsIn(config: JsonObject): JsonObject {
 const attends = ({ layer_types: kinds }: Config, index: number): boolean =>
   kinds ? kinds[index] === 'indexed_attention' : (index + 1) % 4 === 0;
 
-function attentionOf(name: string, config: Config): Layer {
+function blockIndexedAttention(name: string, config: Config): Layer {
   const { hidden_size: hidden, num_attention_heads: heads, head_dim: width } = config;
   const { num_key_value_heads: keyHeads, attention_bias: bias, rms_norm_eps: eps } = config;
   const { indexer_n_heads: indexHeads, indexer_head_dim: indexWidth } = config;
@@ -279,7 +279,7 @@ export const qwen4ExpText = defineTransformer({
           title: 'block with residual streams',
           parts: [
             attends(config, index)
-              ? attentionOf(`${name}.self_attn`, config)
+              ? blockIndexedAttention(`${name}.self_attn`, config)
               : deltaNet(`${name}.linear_attn`, config, qwen35Inputs),
             expertsAt(`${name}.mlp`, config),
             ...(place >= 0 ? [ngramLayer(`${name}.ple`, config, place)] : []),

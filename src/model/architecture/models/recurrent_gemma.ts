@@ -76,7 +76,7 @@ function asBfloat16(value: number): number {
   return (whole + (isUp ? 1 : 0)) * unit;
 }
 
-const widthOf = ({ lru_width: width, hidden_size: hidden }: RecurrentGemmaConfig): number =>
+const lruWidth = ({ lru_width: width, hidden_size: hidden }: RecurrentGemmaConfig): number =>
   width ?? hidden;
 
 /** Published files give the kinds of a model without a key for the rotated part. */
@@ -94,7 +94,7 @@ export const recurrentGemma = defineDecoder({
       severity: 'error',
       reads: ['model.lru_width', 'model.hidden_size', 'model.num_attention_heads'],
       check({ model }) {
-        const [width, heads] = [widthOf(model), model.num_attention_heads];
+        const [width, heads] = [lruWidth(model), model.num_attention_heads];
         return width % heads === 0
           ? undefined
           : {
@@ -156,7 +156,7 @@ export const recurrentGemma = defineDecoder({
     if (kinds[index % kinds.length] === 'recurrent') {
       return griffinRecurrence(name, {
         hidden: config.hidden_size,
-        width: widthOf(config),
+        width: lruWidth(config),
         heads: config.num_attention_heads,
         kernel: config.conv1d_width,
         activation: activationOf(config.hidden_activation),

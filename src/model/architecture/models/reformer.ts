@@ -59,7 +59,7 @@ const schema = transformerDocument('reformer', {
 
 type Config = z.output<typeof schema>['model'];
 
-function attentionOf(name: string, config: Config, kind: 'local' | 'lsh'): Layer {
+function reformerAttention(name: string, config: Config, kind: 'local' | 'lsh'): Layer {
   const { hidden_size: hidden, num_attention_heads: heads, attention_head_size: width } = config;
   const leaves = kind === 'local' ? ['query', 'key', 'value'] : ['query_key', 'value'];
   return described(name, {
@@ -85,13 +85,13 @@ function attentionOf(name: string, config: Config, kind: 'local' | 'lsh'): Layer
   });
 }
 
-function blockOf(name: string, config: Config, kind: 'local' | 'lsh'): Layer {
+function reformerBlock(name: string, config: Config, kind: 'local' | 'lsh'): Layer {
   const { hidden_size: hidden, feed_forward_size: inner } = config;
   const network = `${name}.feed_forward`;
   return described(name, {
     title: 'block of Reformer',
     parts: [
-      attentionOf(`${name}.attention`, config, kind),
+      reformerAttention(`${name}.attention`, config, kind),
       described(network, {
         title: 'network',
         component: 'feedForward',
@@ -209,7 +209,7 @@ export const reformer = defineTransformer({
       blocks: stack(
         blockNames(`${PATH}.encoder.layers`, config.attn_layers.length, 'model.attn_layers'),
         'model.attn_layers',
-        (name, index) => blockOf(name, config, config.attn_layers[index] ?? 'local'),
+        (name, index) => reformerBlock(name, config, config.attn_layers[index] ?? 'local'),
       ),
       norm: layerNormLayer(`${PATH}.encoder.layer_norm`, STREAMS * hidden, config.layer_norm_eps),
       head: head('lm_head.decoder', STREAMS * hidden, rows),

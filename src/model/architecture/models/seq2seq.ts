@@ -51,7 +51,7 @@ interface Config extends EncoderSettings {
 
 const EPS = 1e-5;
 
-const leavesOf = (keyBias: boolean): DecoderLeaves => {
+const decoderLeaves = (keyBias: boolean): DecoderLeaves => {
   const products = (name: string): readonly [Leaf, Leaf, Leaf, Leaf] => [
     `${name}.q_proj`,
     [`${name}.k_proj`, keyBias],
@@ -80,7 +80,7 @@ interface Kind {
   readonly labels?: number;
 }
 
-const text = (vocabulary: number): z.ZodRawShape => ({
+const textSettings = (vocabulary: number): z.ZodRawShape => ({
   vocab_size: count(vocabulary, 'Rows of the embedding and of the head'),
   d_model: count(1024, 'Width of the residual stream'),
   encoder_layers: count(12, 'Blocks of the encoder'),
@@ -170,10 +170,10 @@ const apart = (name: string, rows: number, width: number): Layer =>
 function seq2seq(name: string, kind: Kind): Family {
   const { title, vocabulary, firstRow = 0, norms = {}, hears = false, classes } = kind;
   const [start, generating] = classes;
-  const leaves = leavesOf(!hears);
+  const leaves = decoderLeaves(!hears);
   return defineEncoder<Config>(name, {
     title,
-    keys: { ...text(vocabulary), ...(hears && sound) },
+    keys: { ...textSettings(vocabulary), ...(hears && sound) },
     classes: classesOf(kind),
     ...(kind.labels && { labels: kind.labels }),
     tiedHeads: { [`${start}${generating}`]: hears ? 'proj_out' : 'lm_head' },

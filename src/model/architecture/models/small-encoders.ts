@@ -29,6 +29,7 @@ import { headsDivide } from '../transformer/rules.js';
 import { count, tiedHead } from '../transformer/settings.js';
 import {
   classifiers,
+  headProduct,
   OLD_POSITIONS,
   robertaVocabulary,
   transform,
@@ -37,9 +38,6 @@ import {
 } from './bert.js';
 
 const EPS = 1e-12;
-
-const product = (name: string, from: number, to: number): Linear =>
-  linear(name, from, to, { component: 'head' });
 
 const held = (layers: readonly Layer[], width: number) => ({
   layers: [onceForInput('pooled', layers, width)],
@@ -78,12 +76,15 @@ const DISTIL_CLASSES: EncoderClasses<DistilConfig> = {
     'DistilBert',
     'distilbert.',
     ({ dim }) => dim,
-    (labels, { dim }) => [product('pre_classifier', dim, dim), product('classifier', dim, labels)],
+    (labels, { dim }) => [
+      headProduct('pre_classifier', dim, dim),
+      headProduct('classifier', dim, labels),
+    ],
   ),
   DistilBertForMultipleChoice: {
     prefix: 'distilbert.',
     of: ({ dim }) =>
-      held([product('pre_classifier', dim, dim), product('classifier', dim, 1)], dim),
+      held([headProduct('pre_classifier', dim, dim), headProduct('classifier', dim, 1)], dim),
   },
 };
 
@@ -169,7 +170,7 @@ const sizes = (hidden: number, heads: number, inner: number): z.ZodRawShape => (
 const albertHidden = ({ hidden_size }: Config) => hidden_size;
 
 const albertPooler = (prefix: string, { hidden_size }: Config): Linear =>
-  product(`${prefix}pooler`, hidden_size, hidden_size);
+  headProduct(`${prefix}pooler`, hidden_size, hidden_size);
 
 const albertVocabulary: EncoderClasses<Config>[string]['of'] = (config, tokens) =>
   vocabularyHead(
@@ -193,20 +194,20 @@ const ALBERT_CLASSES: EncoderClasses<Config> = {
     prefix: 'albert.',
     of(config, tokens) {
       const { layers, ...rest } = albertVocabulary(config, tokens);
-      const order = product('sop_classifier.classifier', config.hidden_size, config.num_labels);
+      const order = headProduct('sop_classifier.classifier', config.hidden_size, config.num_labels);
       const pooled = held([albertPooler('albert.', config), order], config.hidden_size);
       return { layers: [...pooled.layers, ...layers], ...rest };
     },
   },
   ...classifiers<Config>('Albert', 'albert.', albertHidden, (labels, config) => [
     albertPooler('albert.', config),
-    product('classifier', config.hidden_size, labels),
+    headProduct('classifier', config.hidden_size, labels),
   ]),
   AlbertForMultipleChoice: {
     prefix: 'albert.',
     of: (config) =>
       held(
-        [albertPooler('albert.', config), product('classifier', config.hidden_size, 1)],
+        [albertPooler('albert.', config), headProduct('classifier', config.hidden_size, 1)],
         config.hidden_size,
       ),
   },
@@ -289,7 +290,7 @@ export const albert = defineEncoder<Config>('albert', {
 });
 
 const mpnetPooler = (prefix: string, { hidden_size }: Config): Linear =>
-  product(`${prefix}pooler.dense`, hidden_size, hidden_size);
+  headProduct(`${prefix}pooler.dense`, hidden_size, hidden_size);
 
 const MPNET_BLOCK: BlockLeaves = {
   attention: ['attention.attn.q', 'attention.attn.k', 'attention.attn.v', 'attention.attn.o'],
@@ -305,7 +306,7 @@ const MPNET_CLASSES: EncoderClasses<Config> = {
     prefix: 'mpnet.',
     of: (config) =>
       held(
-        [mpnetPooler('mpnet.', config), product('classifier', config.hidden_size, 1)],
+        [mpnetPooler('mpnet.', config), headProduct('classifier', config.hidden_size, 1)],
         config.hidden_size,
       ),
   },

@@ -25,6 +25,7 @@ import {
 import {
   type BlockLeaves,
   type BlockSizes,
+  biaslessLeaf,
   encoderBlock,
   onceForInput,
 } from '../transformer/described/encoder-parts.js';
@@ -78,20 +79,20 @@ const settings = (defaults: Defaults): z.ZodRawShape => ({
   tie_word_embeddings: tiedHead(true),
 });
 
-const bare = (leaf: string) => [leaf, false] as const;
-
 const attentionLeaves = (place: string) =>
-  ['q', 'k', 'v', 'o'].map((leaf) => bare(`${place}.${leaf}`)) as never as DecoderLeaves['cross'];
+  ['q', 'k', 'v', 'o'].map((leaf) =>
+    biaslessLeaf(`${place}.${leaf}`),
+  ) as never as DecoderLeaves['cross'];
 
 /** Names of the parts of a block; a block of the decoder has one layer more. */
-const leavesOf = (isGated: boolean, isDecoder: boolean): DecoderLeaves => {
+const t5Leaves = (isGated: boolean, isDecoder: boolean): DecoderLeaves => {
   const last = isDecoder ? 'layer.2' : 'layer.1';
   const inputs = isGated ? ['wi_0', 'wi_1'] : ['wi'];
   return {
     attention: attentionLeaves('layer.0.SelfAttention'),
     cross: attentionLeaves('layer.1.EncDecAttention'),
     feedForward: [...inputs, 'wo'].map((leaf) =>
-      bare(`${last}.DenseReluDense.${leaf}`),
+      biaslessLeaf(`${last}.DenseReluDense.${leaf}`),
     ) as never as BlockLeaves['feedForward'],
     norms: [
       'layer.0.layer_norm',
@@ -116,7 +117,7 @@ function stackOf(part: 'encoder' | 'decoder', prefix: string, config: T5Config, 
   const isDecoder = part === 'decoder';
   const layers = isDecoder ? (config.num_decoder_layers ?? config.num_layers) : config.num_layers;
   const key = isDecoder ? 'model.num_decoder_layers' : 'model.num_layers';
-  const leaves = leavesOf(config.feed_forward_proj.startsWith('gated-'), isDecoder);
+  const leaves = t5Leaves(config.feed_forward_proj.startsWith('gated-'), isDecoder);
   const make = isDecoder ? decoderBlock : encoderBlock;
   const blocks = stack(blockNames(`${prefix}${part}.block`, layers, key), key, (name, index) => {
     const sizes: BlockSizes = {

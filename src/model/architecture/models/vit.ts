@@ -41,7 +41,7 @@ interface Config extends TowerSizes, EncoderSettings {
 
 const EPS = 1e-6;
 
-const leavesOf = (
+const vitLeaves = (
   bias: boolean,
   feedForward: BlockLeaves['feedForward'],
   norms: readonly string[],
@@ -143,7 +143,7 @@ export const vit = defineEncoder<Config>('vit', {
   rules: headsDivide('num_attention_heads', 'hidden_size'),
   body(prefix, config) {
     const { hidden_size: hidden } = config;
-    const leaves = leavesOf(
+    const leaves = vitLeaves(
       config.qkv_bias,
       ['mlp.fc1', 'mlp.fc2'],
       ['layernorm_before', 'layernorm_after'],
@@ -196,7 +196,7 @@ export const dinov2 = defineEncoder<Config>('dinov2', {
   body(prefix, config) {
     const { hidden_size: hidden, use_swiglu_ffn: isGated } = config;
     const inner = hidden * config.mlp_ratio;
-    const leaves = leavesOf(
+    const leaves = vitLeaves(
       config.qkv_bias,
       isGated ? ['mlp.gate_proj', 'mlp.up_proj', 'mlp.down_proj'] : ['mlp.fc1', 'mlp.fc2'],
       ['norm1', 'norm2'],

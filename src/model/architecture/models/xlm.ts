@@ -50,7 +50,7 @@ type Config = z.output<typeof schema>['model'];
 
 const PATH = 'transformer';
 
-function attentionOf(name: string, { emb_dim: hidden, n_heads: heads }: Config): Layer {
+function xlmAttention(name: string, { emb_dim: hidden, n_heads: heads }: Config): Layer {
   const width = Math.floor(hidden / heads);
   return described(name, {
     title: 'attention in both directions',
@@ -139,7 +139,7 @@ export const xlm = defineTransformer({
           described(name, {
             title: 'block of XLM',
             parts: [
-              attentionOf(`${PATH}.attentions.${index}`, config),
+              xlmAttention(`${PATH}.attentions.${index}`, config),
               layerNormLayer(`${PATH}.layer_norm1.${index}`, hidden, eps),
               plainMlp(`${PATH}.ffns.${index}`, {
                 hidden,

@@ -44,7 +44,7 @@ const schema = transformerDocument('xlnet', {
 
 type Config = z.output<typeof schema>['model'];
 
-function attentionOf(name: string, config: Config): Layer {
+function xlnetAttention(name: string, config: Config): Layer {
   const { d_model: hidden, n_head: heads } = config;
   const width = Math.floor(hidden / heads);
   const matrix = [hidden, heads, width];
@@ -122,7 +122,7 @@ export const xlnet = defineTransformer({
           described(name, {
             title: 'block of XLNet',
             parts: [
-              attentionOf(`${name}.rel_attn`, config),
+              xlnetAttention(`${name}.rel_attn`, config),
               layerNormLayer(`${name}.ff.layer_norm`, hidden, config.layer_norm_eps),
               plainMlp(`${name}.ff`, {
                 hidden,

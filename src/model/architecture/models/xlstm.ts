@@ -50,14 +50,14 @@ const biasedNorm = (name: string, config: Config): Layer =>
     : rmsNormLayer(name, config.hidden_size, config.norm_eps);
 
 /** Widths of queries and keys, and of values. */
-const widthsOf = (config: Config): [keys: number, values: number] => [
+const keyValueWidths = (config: Config): [keys: number, values: number] => [
   Math.trunc(config.hidden_size * config.qk_dim_factor),
   Math.trunc(config.hidden_size * config.v_dim_factor),
 ];
 
-function memoryOf(name: string, config: Config): Layer {
+function matrixMemory(name: string, config: Config): Layer {
   const { hidden_size: hidden, num_heads: heads, use_bias: bias } = config;
-  const [keys, values] = widthsOf(config);
+  const [keys, values] = keyValueWidths(config);
   const input = (leaf: string, width: number, hasBias = bias) =>
     product(`${name}.${leaf}`, hidden, width, { bias: hasBias });
   return described(name, {
@@ -122,7 +122,7 @@ export const xlstm = defineTransformer({
       severity: 'error',
       reads: ['model.num_heads', 'model.hidden_size', 'model.qk_dim_factor', 'model.v_dim_factor'],
       check: ({ model }) => {
-        const [keys, values] = widthsOf(model);
+        const [keys, values] = keyValueWidths(model);
         const { num_heads: heads } = model;
         return keys % heads === 0 && values % heads === 0
           ? undefined
@@ -170,7 +170,7 @@ export const xlstm = defineTransformer({
           title: 'block of xLSTM',
           parts: [
             biasedNorm(`${name}.norm_mlstm`, config),
-            memoryOf(`${name}.mlstm_layer`, config),
+            matrixMemory(`${name}.mlstm_layer`, config),
             biasedNorm(`${name}.norm_ffn`, config),
             networkOf(`${name}.ffn`, config),
           ],

@@ -198,11 +198,11 @@ export const follows = (of: (config: JsonObject) => unknown, why: string) => ({
   severity: 'error' as const,
 });
 
-const kindsIn = (config: JsonObject) =>
+const zambaLayerTypes = (config: JsonObject) =>
   layerTypesIn(config.layer_types ?? config.layers_block_type);
 
 function hybridIn(config: JsonObject): unknown {
-  const kinds = kindsIn(config);
+  const kinds = zambaLayerTypes(config);
   return Array.isArray(kinds)
     ? kinds.flatMap((kind, index) => (kind === 'hybrid' ? [index] : []))
     : USUAL.hybrid;
@@ -229,7 +229,7 @@ export const zamba2 = defineTransformer({
   huggingFace: {
     names: { layers_block_type: ['layer_types'], head_dim: ['attention_head_dim'] },
     more: (config) => ({
-      layers_block_type: kindsIn(config),
+      layers_block_type: zambaLayerTypes(config),
       ...(config.use_long_context === true && { max_position_embeddings: LONG_CONTEXT }),
     }),
     harmless: {

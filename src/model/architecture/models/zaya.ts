@@ -75,7 +75,7 @@ const residualScale = (name: string, hidden: number): Layer =>
     output: hidden,
   });
 
-function attentionOf(name: string, config: Config, index: number): Layer {
+function convolvedAttention(name: string, config: Config, index: number): Layer {
   const { hidden_size: hidden, num_attention_heads: heads, head_dim: width } = config;
   const { num_key_value_heads: keyHeads, attention_bias: bias } = config;
   const { cca_time0: first, cca_time1: second } = config;
@@ -217,7 +217,7 @@ export const zaya = defineTransformer({
         return described(name, {
           title: 'block with scaled residual sums',
           parts: [
-            attentionOf(`${name}.self_attn`, config, index),
+            convolvedAttention(`${name}.self_attn`, config, index),
             expertsAt(`${name}.mlp`, config, index),
             norm('input_layernorm'),
             norm('post_attention_layernorm'),

@@ -5,6 +5,7 @@ import type { Layer } from '../layer.js';
 import { type HarmlessKeys, harmless } from '../transformer/config-keys.js';
 import {
   type BlockLeaves,
+  biaslessLeaf,
   patchProduct,
   rowsAdded,
 } from '../transformer/described/encoder-parts.js';
@@ -20,8 +21,6 @@ import {
 } from '../transformer/described/vision.js';
 import { count, toggle } from '../transformer/settings.js';
 import { blocks, clampLimits, heldBuffers, vision } from './tower.js';
-
-const bare = (leaf: string) => [leaf, false] as const;
 
 /** Values without a product, such as positions, below the name of a tower. */
 const values = (
@@ -71,8 +70,12 @@ export const glm4vVision = vision<GlmConfig>(
     const { spatial_merge_size: side, image_size: image, intermediate_size: merged } = config;
     const shape = [hidden, config.in_channels, config.temporal_patch_size, ...bothSides(patch)];
     const leaves: BlockLeaves = {
-      attention: [['attn.qkv', config.attention_bias], bare('attn.proj')],
-      feedForward: [bare('mlp.gate_proj'), bare('mlp.up_proj'), bare('mlp.down_proj')],
+      attention: [['attn.qkv', config.attention_bias], biaslessLeaf('attn.proj')],
+      feedForward: [
+        biaslessLeaf('mlp.gate_proj'),
+        biaslessLeaf('mlp.up_proj'),
+        biaslessLeaf('mlp.down_proj'),
+      ],
       norms: ['norm1', 'norm2'],
     };
     const at = `${prefix}merger`;
@@ -209,10 +212,10 @@ export const mllamaVision = vision<LlamaConfig>(
     const leaves: BlockLeaves = {
       ...LLAMA_LEAVES,
       attention: [
-        bare('self_attn.q_proj'),
-        bare('self_attn.k_proj'),
-        bare('self_attn.v_proj'),
-        bare('self_attn.o_proj'),
+        biaslessLeaf('self_attn.q_proj'),
+        biaslessLeaf('self_attn.k_proj'),
+        biaslessLeaf('self_attn.v_proj'),
+        biaslessLeaf('self_attn.o_proj'),
       ],
     };
     const sizes = {
@@ -352,7 +355,8 @@ interface GemmaConfig extends TowerSizes {
 const GEMMA_ATTENTION = ['q_proj', 'k_proj', 'v_proj', 'o_proj'].map((leaf) => `self_attn.${leaf}`);
 const GEMMA_NETWORK = ['gate_proj', 'up_proj', 'down_proj'].map((leaf) => `mlp.${leaf}`);
 
-const products = (leaves: readonly string[]) => leaves.map((leaf) => bare(`${leaf}.linear`));
+const products = (leaves: readonly string[]) =>
+  leaves.map((leaf) => biaslessLeaf(`${leaf}.linear`));
 
 const { num_channels: __, ...GEMMA_SIZES } = towerSizes({
   hidden: 768,

@@ -21,7 +21,7 @@ const featureLayers = ({ vision_feature_layer: layers }: JsonObject): number =>
 const isCount = (value: unknown): boolean => Number.isSafeInteger(value) && asNumber(value) > 0;
 
 /** A size of a config; its default where the config has none. */
-export const integer = (value: unknown, byDefault: number): number =>
+export const sizeOrDefault = (value: unknown, byDefault: number): number =>
   isCount(value) ? asNumber(value) : byDefault;
 
 const isSwitch = (value: unknown): boolean => typeof value === 'boolean';
@@ -101,11 +101,11 @@ const throughInner = (
 ];
 
 const merged = ({ whole, width }: Parameters<Projector>[0]): number =>
-  width * integer(whole.downsample_factor, 2) ** 2;
+  width * sizeOrDefault(whole.downsample_factor, 2) ** 2;
 
 /** A norm, patches merged by a product, and two products. */
 const patchMerger = (at: Parameters<Projector>[0], from: number, name: string): Layer[] => {
-  const patches = integer(at.whole.spatial_merge_size, 2) ** 2;
+  const patches = sizeOrDefault(at.whole.spatial_merge_size, 2) ** 2;
   return [
     rmsNormLayer(`${name}.norm`, at.width, 1e-5),
     linear(`${name}.patch_merger.merging_layer`, at.width * patches, at.width, { bias: false }),
@@ -132,14 +132,14 @@ export const PROJECTORS = {
   },
   hyperclova: ({ whole, hidden }) => {
     const tower = isRecord(whole.vision_config) ? whole.vision_config : {};
-    return [linear('model.projector', integer(tower.out_hidden_size, 3584), hidden)];
+    return [linear('model.projector', sizeOrDefault(tower.out_hidden_size, 3584), hidden)];
   },
   gemma3: ({ hidden, width }) => [
     heldValues(NAME, [[`${NAME}.mm_input_projection_weight`, [width, hidden]]], hidden),
     rmsNormLayer(`${NAME}.mm_soft_emb_norm`, width, 1e-6),
   ],
   paligemma: ({ whole, width }) => [
-    linear(`${NAME}.linear`, width, integer(whole.projection_dim, 2048)),
+    linear(`${NAME}.linear`, width, sizeOrDefault(whole.projection_dim, 2048)),
   ],
   mistral3: (at) => patchMerger(at, at.width * featureLayers(at.whole), NAME),
   lightOn: ({ whole, ...at }) =>
@@ -151,7 +151,7 @@ export const PROJECTORS = {
   idefics3: ({ whole, hidden, width }) => [
     linear(
       'model.connector.modality_projection.proj',
-      width * integer(whole.scale_factor, 2) ** 2,
+      width * sizeOrDefault(whole.scale_factor, 2) ** 2,
       hidden,
       { bias: false },
     ),
@@ -170,7 +170,7 @@ export const PROJECTORS = {
       at,
       {
         from: merged(at),
-        inner: integer(at.whole.alignment_intermediate_size, at.hidden),
+        inner: sizeOrDefault(at.whole.alignment_intermediate_size, at.hidden),
         half: true,
       },
       { norm: true },
@@ -180,7 +180,7 @@ export const PROJECTORS = {
       at,
       {
         from: merged(at),
-        inner: integer(at.whole.alignment_intermediate_size, 36_864),
+        inner: sizeOrDefault(at.whole.alignment_intermediate_size, 36_864),
         half: true,
       },
       { norm: false },
@@ -188,7 +188,7 @@ export const PROJECTORS = {
   lfm2Vl: (at) =>
     throughInner(
       at,
-      { from: merged(at), inner: integer(at.whole.projector_hidden_size, 2560) },
+      { from: merged(at), inner: sizeOrDefault(at.whole.projector_hidden_size, 2560) },
       {
         norm: at.whole.projector_use_layernorm !== false,
         bias: at.whole.projector_bias !== false,
@@ -197,7 +197,7 @@ export const PROJECTORS = {
   kimi: ({ whole }) => [
     layerNormLayer(
       'model.mm_projector.pre_norm',
-      integer(whole.projection_hidden_size, 1152),
+      sizeOrDefault(whole.projection_hidden_size, 1152),
       1e-5,
     ),
   ],

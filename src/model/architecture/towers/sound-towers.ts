@@ -92,7 +92,7 @@ interface ConformerConfig {
   readonly output_proj_dims: number;
 }
 
-const bare = (leaf: string) => [`${leaf}.linear`, false] as const;
+const innerLeaf = (leaf: string) => [`${leaf}.linear`, false] as const;
 
 const CLAMPED = [
   ...['feed_forward1', 'feed_forward2'].flatMap((part) => [
@@ -112,7 +112,7 @@ function conformerBlock(name: string, config: ConformerConfig): Layer {
   const headDim = Math.floor(hidden / heads);
   const half = (part: string): Layer[] => [
     norm(`${name}.${part}.pre_layer_norm`, hidden),
-    network(`${name}.${part}`, [bare('ffw_layer_1'), bare('ffw_layer_2')], {
+    network(`${name}.${part}`, [innerLeaf('ffw_layer_1'), innerLeaf('ffw_layer_2')], {
       hidden,
       inner: 4 * hidden,
     }),
@@ -127,7 +127,7 @@ function conformerBlock(name: string, config: ConformerConfig): Layer {
       norm(`${name}.norm_pre_attn`, hidden),
       attentionBothWays(
         `${name}.self_attn`,
-        [bare('q_proj'), bare('k_proj'), bare('v_proj'), bare('post')],
+        [innerLeaf('q_proj'), innerLeaf('k_proj'), innerLeaf('v_proj'), innerLeaf('post')],
         { hidden, heads, headDim },
       ),
       linear(`${name}.self_attn.relative_k_proj`, hidden, heads * headDim, { bias: false }),

@@ -6,14 +6,15 @@ import { CLIP_BLOCK, visionBody, visionKeys } from '../models/clip.js';
 import { type HarmlessKeys, harmless } from '../transformer/config-keys.js';
 import {
   type BlockLeaves,
+  biaslessLeaf,
   patchProduct,
   rowsAdded,
 } from '../transformer/described/encoder-parts.js';
 import { type SoundSizes, soundEncoder } from '../transformer/described/sound.js';
 import {
+  bodyLayers,
   bothSides,
   heldValues,
-  layersOf,
   patchesOf,
   pixels,
   type Sides,
@@ -34,7 +35,7 @@ import { blocks, type Tower, vision } from './tower.js';
 
 const likeClip = (flavour: 'clip' | 'siglip' | 'siglip2'): Tower =>
   vision<Parameters<typeof visionBody>[1]>(visionKeys(flavour), (prefix, config) => ({
-    layers: layersOf(visionBody(prefix, config, flavour)),
+    layers: bodyLayers(visionBody(prefix, config, flavour)),
     width: config.hidden_size,
   }));
 
@@ -222,8 +223,6 @@ interface ImageConfig extends TowerSizes {
   readonly head_dim: number | null;
 }
 
-const bare = (leaf: string) => [leaf, false] as const;
-
 const pixtral = vision<ImageConfig>(
   {
     ...towerSizes({ hidden: 1024, inner: 4096, layers: 24, heads: 16 }),
@@ -235,15 +234,15 @@ const pixtral = vision<ImageConfig>(
     const name = (index: number) => `${prefix}transformer.layers.${index}`;
     const leaves: BlockLeaves = {
       attention: [
-        bare('attention.q_proj'),
-        bare('attention.k_proj'),
-        bare('attention.v_proj'),
-        bare('attention.o_proj'),
+        biaslessLeaf('attention.q_proj'),
+        biaslessLeaf('attention.k_proj'),
+        biaslessLeaf('attention.v_proj'),
+        biaslessLeaf('attention.o_proj'),
       ],
       feedForward: [
-        bare('feed_forward.gate_proj'),
-        bare('feed_forward.up_proj'),
-        bare('feed_forward.down_proj'),
+        biaslessLeaf('feed_forward.gate_proj'),
+        biaslessLeaf('feed_forward.up_proj'),
+        biaslessLeaf('feed_forward.down_proj'),
       ],
       norms: ['attention_norm', 'ffn_norm'],
     };

@@ -12,7 +12,7 @@ import type { HarmlessKeys, JsonObject } from '../transformer/config-keys.js';
 import { ENCODER_VALUES } from '../transformer/described/define-encoder.js';
 import { huggingFaceReader } from '../transformer/hugging-face.js';
 import { tensorsOf } from '../walk.js';
-import { integer, PATCH_KEYS, PROJECTORS, type Projector, wrongKey } from './projectors.js';
+import { PATCH_KEYS, PROJECTORS, type Projector, sizeOrDefault, wrongKey } from './projectors.js';
 import type { Tower } from './tower.js';
 import { TOWERS, type TowerKind } from './tower-kinds.js';
 
@@ -166,9 +166,9 @@ function imagePatches(whole: JsonObject): PartsBeside {
   const { patch_size, num_channels, hidden_size } = whole;
   const wrong = wrongKey(whole, PATCH_KEYS);
   if (wrong !== undefined) return { problem: wrong };
-  const values = integer(patch_size, 30) ** 2 * integer(num_channels, 3);
+  const values = sizeOrDefault(patch_size, 30) ** 2 * sizeOrDefault(num_channels, 3);
   // The width of the whole, which its class does not compare with that of the text part.
-  const hidden = integer(hidden_size, 4096);
+  const hidden = sizeOrDefault(hidden_size, 4096);
   return {
     sections: ['patch_size'],
     remarks: [],

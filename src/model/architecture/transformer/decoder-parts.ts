@@ -218,7 +218,7 @@ export const parallelBranches = (
   residual(name, sequence(`${name}.branch`, [norm, sum(`${name}.branches`, ...branches)]));
 
 /** A factor of a stream, as a chain of layers. */
-export const factorOf = (name: string, factor: number): Layer[] =>
+export const streamFactor = (name: string, factor: number): Layer[] =>
   factor === 1 ? [] : [scale(name, factor)];
 
 /** A branch whose output is multiplied by a factor. */

@@ -1,5 +1,7 @@
 /** Parts of models with gated DeltaNet in most layers and gated attention in the others (Qwen3-Next, Qwen3.5). */
+
 import * as z from 'zod';
+import { isRecord } from '../../../base/values.js';
 import { attention } from '../constructors/attention-layers.js';
 import {
   fusedProjection,
@@ -13,7 +15,7 @@ import type { FusedProjection, Layer, Linear } from '../layer.js';
 import { type JsonObject, unreadEach } from './config-keys.js';
 import { rotaryOf } from './decoder-parts.js';
 import type { BlockInputs } from './define-decoder.js';
-import { isObject, type RopeScaling, rotaryReading } from './rotary.js';
+import { type RopeScaling, rotaryReading } from './rotary.js';
 import {
   activationOf,
   attentionBias,
@@ -72,7 +74,7 @@ export const DELTA_RULES = defineRules<{ readonly model: DeltaConfig }>([
 const OF_IMAGES: readonly string[] = ['mrope_section', 'mrope_interleaved'];
 
 const ofText = (rotary: unknown): unknown =>
-  isObject(rotary)
+  isRecord(rotary)
     ? Object.fromEntries(Object.entries(rotary).filter(([key]) => !OF_IMAGES.includes(key)))
     : rotary;
 

@@ -1,10 +1,10 @@
 /** Rotary positions of layers with and without a window, each kind with its own base, scaling and part of a head. */
+import { isRecord } from '../../../base/values.js';
 import type { KeyRemark } from '../family.js';
 import type { Rotary } from '../layer.js';
 import type { JsonObject } from './config-keys.js';
 import { rotaryOf } from './decoder-parts.js';
 import {
-  isObject,
   localRotarySettings,
   nestedRotary,
   type RopeScaling,
@@ -62,14 +62,14 @@ export const rotaryOfKind = (
           rope_scaling: config.rope_local_scaling,
         },
         headDim,
-        { part: partOf(config.rope_local_scaling, config.local_partial_rotary_factor) },
+        { part: rotatedPart(config.rope_local_scaling, config.local_partial_rotary_factor) },
       )
     : rotaryOf(block, config, headDim, {
-        part: partOf(config.rope_scaling, config.partial_rotary_factor),
+        part: rotatedPart(config.rope_scaling, config.partial_rotary_factor),
       });
 
 /** `proportional` has angles of 0 for the rest of a head. */
-const partOf = (scaling: RopeScaling | null | undefined, part: number): number =>
+const rotatedPart = (scaling: RopeScaling | null | undefined, part: number): number =>
   scaling?.rope_type === 'proportional' ? 1 : part;
 
 const KINDS = ['full_attention', 'sliding_attention'] as const;
@@ -86,7 +86,7 @@ export function partsByKind(
 ): RotaryReading {
   const nested = nestedRotary({ ...defaults });
   const partIn = (kind: unknown): number => {
-    if (!isObject(kind)) return fallback;
+    if (!isRecord(kind)) return fallback;
     const { partial_rotary_factor: part, rope_type: type = 'default' } = kind;
     return typeof part === 'number' ? part : type === 'default' ? fallback : 1;
   };
@@ -96,7 +96,7 @@ export function partsByKind(
       const { rope_parameters: all } = config;
       return {
         ...nested.settings(config),
-        ...(isObject(all) && {
+        ...(isRecord(all) && {
           partial_rotary_factor: partIn(all.full_attention),
           local_partial_rotary_factor: partIn(all.sliding_attention),
         }),
@@ -107,7 +107,7 @@ export function partsByKind(
       if (all == null) return [];
       return [
         ...nested.remarks(withoutParts(config)),
-        ...missingKinds(isObject(all) ? all : {}, usedBy(config)),
+        ...missingKinds(isRecord(all) ? all : {}, usedBy(config)),
         ...partOutside(config),
       ];
     },
@@ -117,9 +117,9 @@ export function partsByKind(
 /** The parts of heads are read here. */
 function withoutParts(config: JsonObject): JsonObject {
   const { rope_parameters: all } = config;
-  if (!isObject(all)) return config;
+  if (!isRecord(all)) return config;
   const kinds = Object.entries(all).map(([name, kind]) => {
-    if (!isObject(kind)) return [name, kind];
+    if (!isRecord(kind)) return [name, kind];
     const { partial_rotary_factor: _, ...rest } = kind;
     return [name, rest];
   });
@@ -130,7 +130,7 @@ const missingKinds = (all: JsonObject, used: readonly unknown[]): KeyRemark[] =>
   KINDS.filter((kind) => used.includes(kind)).flatMap((kind): KeyRemark[] => {
     const path = ['rope_parameters', kind];
     const found = all[kind];
-    if (!isObject(found)) {
+    if (!isRecord(found)) {
       return [{ path, severity: 'error', why: 'layers of this kind have no rotary settings' }];
     }
     const missing = ['rope_type', 'rope_theta'].filter((key) => found[key] == null);
@@ -140,8 +140,8 @@ const missingKinds = (all: JsonObject, used: readonly unknown[]): KeyRemark[] =>
 /** A part outside the kinds is read for scaled ones without their own, and for those that come after them. */
 function partOutside(config: JsonObject): KeyRemark[] {
   const { rope_parameters: all, partial_rotary_factor: outside } = config;
-  if (outside == null || !isObject(all)) return [];
-  const kinds = KINDS.map((kind) => all[kind]).filter(isObject);
+  if (outside == null || !isRecord(all)) return [];
+  const kinds = KINDS.map((kind) => all[kind]).filter(isRecord);
   const isScaled = kinds.some(({ rope_type: type }) => type !== 'default');
   return isScaled && kinds.some((kind) => kind.partial_rotary_factor == null)
     ? [

@@ -1,7 +1,7 @@
 /** Rotary positions: document settings, and their reader for a `config.json`. */
 
 import * as z from 'zod';
-import { asText } from '../../../base/values.js';
+import { asText, isRecord } from '../../../base/values.js';
 import type { KeyRemark } from '../family.js';
 import type { RotaryScaling, Temperature } from '../layer.js';
 import { type JsonObject, unreadEach } from './config-keys.js';
@@ -151,20 +151,17 @@ export interface RotaryReading {
 /** Reader of a family without rotary positions. */
 export const NO_ROTARY: RotaryReading = { keys: [], settings: () => ({}), remarks: () => [] };
 
-export const isObject = (value: unknown): value is JsonObject =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
-
-const isGiven = (value: unknown): value is JsonObject =>
-  isObject(value) && Object.keys(value).length > 0;
+const hasEntries = (value: unknown): value is JsonObject =>
+  isRecord(value) && Object.keys(value).length > 0;
 
 /** The rotary key that transformers reads: the older one, unless it is empty. */
 const nameIn = (config: JsonObject) =>
-  isGiven(config.rope_scaling) ? 'rope_scaling' : 'rope_parameters';
+  hasEntries(config.rope_scaling) ? 'rope_scaling' : 'rope_parameters';
 
 /** Rotary settings of a `config.json`. */
 export function rotaryIn(config: JsonObject): JsonObject {
   const value = config[nameIn(config)];
-  return isObject(value) ? value : {};
+  return isRecord(value) ? value : {};
 }
 
 const TRAINED = 'original_max_position_embeddings';
@@ -172,14 +169,14 @@ const TRAINED = 'original_max_position_embeddings';
 /** Older names of scaling types. */
 const OLD_TYPES: Readonly<Record<string, string>> = { su: 'longrope' };
 
-const typeOf = ({ rope_type: type, type: oldType }: JsonObject): unknown => {
+const ropeType = ({ rope_type: type, type: oldType }: JsonObject): unknown => {
   const name = type ?? oldType ?? 'default';
   return typeof name === 'string' && Object.hasOwn(OLD_TYPES, name) ? OLD_TYPES[name] : name;
 };
 
 /** Whether a `rope_scaling` names the type without scaling. */
 export const isPlainRotation = (value: unknown): boolean =>
-  isObject(value) && (value.rope_type ?? value.type) === 'default';
+  isRecord(value) && (value.rope_type ?? value.type) === 'default';
 
 /** Keys of `rope_parameters` that are separate settings here. */
 const APART = ['type', 'rope_theta', 'partial_rotary_factor'] as const;
@@ -192,7 +189,7 @@ const FROM_TRAINED: readonly unknown[] = ['llama3', 'yarn', 'longrope'];
  * @param trained Training length given outside; overrides the one inside.
  */
 export function scalingIn(rotary: JsonObject, trained?: unknown): JsonObject | undefined {
-  const type = typeOf(rotary);
+  const type = ropeType(rotary);
   if (type === 'default') return undefined;
   const rest = Object.fromEntries(
     Object.entries(rotary).filter(
@@ -225,7 +222,7 @@ function unreadRotary(
   path: readonly string[],
   isPartial: boolean,
 ): KeyRemark[] {
-  const type = typeOf(rotary);
+  const type = ropeType(rotary);
   const read =
     typeof type === 'string' && Object.hasOwn(READ_BY_TYPE, type) ? READ_BY_TYPE[type] : undefined;
   // An unknown type is a separate error.
@@ -251,7 +248,7 @@ function unreadName(config: JsonObject): KeyRemark[] {
   const { rope_scaling: old, rope_parameters: current } = config;
   const isUnread =
     nameIn(config) === 'rope_scaling' &&
-    isGiven(current) &&
+    hasEntries(current) &&
     JSON.stringify(current) !== JSON.stringify(old);
   return isUnread
     ? [{ path: ['rope_parameters'], severity: 'warning', why: 'rope_scaling takes its place' }]
@@ -280,7 +277,7 @@ export function rotaryReading(shape: JsonObject): RotaryReading {
 /** `rotaryReading` of a family with its own rotary settings for a file without any. */
 export function rotaryOr(defaults: JsonObject): RotaryReading {
   const isGivenIn = (config: JsonObject) =>
-    isObject(config.rope_parameters) || isGiven(config.rope_scaling);
+    isRecord(config.rope_parameters) || hasEntries(config.rope_scaling);
   return {
     keys: plain.keys,
     settings: (config) =>
@@ -318,7 +315,7 @@ export function localRotarySettings(base: number) {
   };
 }
 
-const objectOr = (value: unknown): JsonObject => (isObject(value) ? value : {});
+const objectOr = (value: unknown): JsonObject => (isRecord(value) ? value : {});
 
 /** Rotary settings of the two layer kinds; an older `rope_scaling` applies to layers without a window. */
 function rotaryByKind(config: JsonObject): Readonly<Record<'full' | 'sliding', JsonObject>> {
@@ -358,7 +355,7 @@ export const rotaryByLayer: RotaryReading = {
     return {
       rope_theta: full.rope_theta ?? config.rope_theta,
       // The file's own settings are those of one kind only.
-      rope_scaling: scalingOfKind(full) ?? (isObject(config.rope_scaling) ? null : undefined),
+      rope_scaling: scalingOfKind(full) ?? (isRecord(config.rope_scaling) ? null : undefined),
       rope_local_base_freq: sliding.rope_theta ?? config.rope_local_base_freq,
       rope_local_scaling: scalingOfKind(sliding),
     };
@@ -388,7 +385,7 @@ export const nestedRotary = (defaults: JsonObject): RotaryReading => ({
   ...rotaryByLayer,
   keys: ['rope_parameters'],
   settings({ rope_parameters }) {
-    if (!isObject(rope_parameters)) return defaults;
+    if (!isRecord(rope_parameters)) return defaults;
     const { rope_scaling, rope_local_scaling, ...bases } = rotaryByLayer.settings({
       rope_parameters,
     });
@@ -435,7 +432,7 @@ const plain = rotaryReading({});
 function withoutTemperature(rotary: JsonObject): JsonObject {
   const { [BETA]: _, max_position_embeddings: __, ...rest } = rotary;
   const { [TRAINED]: ___, ...others } = rest;
-  return FROM_TRAINED.includes(typeOf(rotary)) ? rest : others;
+  return FROM_TRAINED.includes(ropeType(rotary)) ? rest : others;
 }
 
 /**
@@ -449,10 +446,10 @@ export function temperedReading(
 ): RotaryReading {
   /** Settings of a file, and the file with those that every family has. */
   const partsOf = (config: JsonObject) => {
-    const hasRotary = isObject(config.rope_parameters) || isGiven(rotaryIn(config));
+    const hasRotary = isRecord(config.rope_parameters) || hasEntries(rotaryIn(config));
     const rotary = hasRotary ? rotaryIn(config) : defaults;
     const { rope_scaling: _, rope_theta, [TRAINED]: outside, ...rest } = config;
-    const isStretched = FROM_TRAINED.includes(typeOf(rotary));
+    const isStretched = FROM_TRAINED.includes(ropeType(rotary));
     const trained = (isStretched ? outside : undefined) ?? rotary[TRAINED];
     const cleaned = { ...rest, rope_parameters: known(withoutTemperature(rotary), config) };
     return {

@@ -89,10 +89,10 @@ function widthSettings(model: Model, width: number): ProxySetting[] {
   const keyHeadsKey = keyIn(model, KEYS.keyValueHeads);
   const keyValueHeads = numberAt(model, keyHeadsKey);
   const shrink = width / hidden;
-  const keyHeads = shareOf(keyValueHeads ?? heads, shrink);
+  const keyHeads = proxySize(keyValueHeads ?? heads, shrink);
   const perKeyHead = heads / (keyValueHeads ?? heads);
   const left = keyHeads / (keyValueHeads ?? heads);
-  const queries = shareOf(perKeyHead, shrink / left);
+  const queries = proxySize(perKeyHead, shrink / left);
   const share = (left * queries) / perKeyHead;
   const smaller = (value: number) => Math.max(1, Math.round(value * share));
   return [
@@ -107,7 +107,7 @@ function widthSettings(model: Model, width: number): ProxySetting[] {
 }
 
 /** A share of `whole`, but at least two if there were two. */
-const shareOf = (whole: number, share: number): number =>
+const proxySize = (whole: number, share: number): number =>
   Math.min(whole, Math.max(2, Math.floor(whole * share)));
 
 /**

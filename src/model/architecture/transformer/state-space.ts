@@ -166,10 +166,10 @@ export function stepLimitIn(value: unknown): unknown {
   return value.map((bound) => (typeof bound === 'number' && Number.isFinite(bound) ? bound : null));
 }
 
-export const limitsOf = ([least, most]: z.output<typeof stepLimit>): readonly [number, number] => [
-  least,
-  most ?? Number.POSITIVE_INFINITY,
-];
+export const timeStepRange = ([least, most]: z.output<typeof stepLimit>): readonly [
+  number,
+  number,
+] => [least, most ?? Number.POSITIVE_INFINITY];
 
 /** Mamba-2 keys of Bamba and its descendants. */
 export const dualSettings = {
@@ -233,7 +233,7 @@ export function dualOf(
         gated: 'before',
       }),
       activation: activationOf(config.hidden_act),
-      stepLimits: limitsOf(config.time_step_limit),
+      stepLimits: timeStepRange(config.time_step_limit),
       ...options,
     },
   );

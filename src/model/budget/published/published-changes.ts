@@ -53,7 +53,7 @@ function vocabularyChanges(model: LanguageModel, published: PublishedChange): Ch
       const own = isTied ? 1 : 2;
       const isRight = after === own && before === own;
       const change = changeOf(vocabulary, own, own);
-      const truth = `the head is ${isTied ? '' : 'not '}tied, so the model changes by ${signed(change)}`;
+      const truth = `the head is ${isTied ? '' : 'not '}tied, so the model changes by ${signedCount(change)}`;
       return {
         value: changeOf(vocabulary, after, before),
         reasons: [
@@ -69,4 +69,4 @@ function vocabularyChanges(model: LanguageModel, published: PublishedChange): Ch
 }
 
 /** `+47,923,200` */
-const signed = (value: bigint): string => `${value > 0n ? '+' : ''}${formatInteger(value)}`;
+const signedCount = (value: bigint): string => `${value > 0n ? '+' : ''}${formatInteger(value)}`;

@@ -63,7 +63,7 @@ import {
 
 /** Every step of a forward pass. Equal blocks are listed once. */
 export const traceOf = (model: LanguageModel, setting: TokenGrid): TraceStep[] =>
-  modelSteps(model, new StepBuilder(setting, stepsOf));
+  modelSteps(model, new StepBuilder(setting, layerSteps));
 
 /** A block equal to a listed one. */
 interface Repeated {
@@ -131,7 +131,7 @@ const atDepth = (depth: number, steps: readonly UnplacedStep[]) =>
 const ALIBI = 'a penalty on every score: slope · distance, a slope for each head';
 
 /** Steps of a layer whose input has `size` values per token. */
-function stepsOf(layer: Layer, size: number, build: StepBuilder): UnplacedStep[] {
+function layerSteps(layer: Layer, size: number, build: StepBuilder): UnplacedStep[] {
   switch (layer.kind) {
     case 'languageModel':
       return modelSteps(layer, build);

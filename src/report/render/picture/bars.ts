@@ -6,13 +6,13 @@ import {
   colour,
   DIM,
   type Drawing,
+  estimatedWidth,
   FONT_SIZE,
   LINE_HEIGHT,
   label,
   legend,
   round,
   WIDTH,
-  widthOf,
 } from './svg.js';
 import { linearScale, valueText } from './units.js';
 
@@ -33,8 +33,8 @@ export function drawBars({ bars, levels, unit }: BarsPicture): Drawing {
     ],
     MOST_TICKS,
   );
-  const figures = Math.max(...bars.map((bar) => widthOf(valueText(bar.value, unit)))) + 10;
-  const left = Math.min(LABELS, Math.max(...bars.map((bar) => widthOf(bar.label)))) + 10;
+  const figures = Math.max(...bars.map((bar) => estimatedWidth(valueText(bar.value, unit)))) + 10;
+  const left = Math.min(LABELS, Math.max(...bars.map((bar) => estimatedWidth(bar.label)))) + 10;
   const at = (value: number) => round(left + scale.shareOf(value) * (WIDTH - left - figures));
   const names = legend(
     levels.map(({ label: name, value }) => ({

@@ -12,13 +12,13 @@ import {
   colour,
   DIM,
   type Drawing,
+  estimatedWidth,
   FONT_SIZE,
   LINE_HEIGHT,
   label,
   legend,
   round,
   WIDTH,
-  widthOf,
 } from './svg.js';
 import { linearScale, logScale, type Scale, tightScale, valueText } from './units.js';
 
@@ -63,7 +63,7 @@ export function drawChart({ x, y, curves, levels = [] }: LinePlotBlock): Drawing
     linearScale,
     MOST_UP,
   );
-  const left = Math.max(...up.ticks.map(axisText(up.ticks, y.unit)).map(widthOf)) + 12;
+  const left = Math.max(...up.ticks.map(axisText(up.ticks, y.unit)).map(estimatedWidth)) + 12;
   const top = names.height + (y.title === undefined ? 8 : LINE_HEIGHT + 14);
   const area: Area = {
     x: (value) => round(left + across.shareOf(value) * (WIDTH - left - 12)),
@@ -151,7 +151,7 @@ function grid(area: Area, across: Scale, up: Scale, x: PlotAxis, y: PlotAxis): C
     across.ticks.map((tick) => {
       const text = textAcross(tick);
       const at = area.x(tick);
-      const half = widthOf(text) / 2;
+      const half = estimatedWidth(text) / 2;
       // Labels that would touch are left out; the last may not pass the end.
       const isLast = at + half > WIDTH;
       if ((isLast ? at - 2 * half : at - half) < end) return null;
@@ -194,7 +194,7 @@ function curveMarkup(
   const isDrawn = ([across, up]: readonly [number, number]) => isOn(across, x) && isOn(up, y);
   const parts =
     names === undefined
-      ? linesOf(points, isDrawn, area).map((path) =>
+      ? linePaths(points, isDrawn, area).map((path) =>
           element('path', {
             d: path,
             fill: 'none',
@@ -233,7 +233,7 @@ const isOn = (value: number, { scale }: PlotAxis): boolean =>
 type Point = readonly [number, number];
 
 /** Paths between gaps. A point alone is a dot. */
-function linesOf(
+function linePaths(
   points: readonly Point[],
   isDrawn: (point: Point) => boolean,
   area: Area,

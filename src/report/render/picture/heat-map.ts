@@ -9,12 +9,12 @@ import {
   colour,
   DIM,
   type Drawing,
+  estimatedWidth,
   FONT_SIZE,
   LINE_HEIGHT,
   label,
   round,
   WIDTH,
-  widthOf,
 } from './svg.js';
 import { valueText } from './units.js';
 
@@ -36,8 +36,9 @@ export function drawHeatMap(map: HeatMapPicture): Drawing {
   const { rows, columns, unit } = map;
   const scale = heatScale(map);
   const row = Math.max(LOWEST_ROW, Math.min(ROW, MOST_HEIGHT / Math.max(1, rows.length)));
-  const left = Math.min(LABELS, Math.max(0, ...rows.map((each) => widthOf(each.label)))) + 10;
-  const widest = Math.min(LONGEST_NAME, Math.max(0, ...columns.map(widthOf)));
+  const left =
+    Math.min(LABELS, Math.max(0, ...rows.map((each) => estimatedWidth(each.label)))) + 10;
+  const widest = Math.min(LONGEST_NAME, Math.max(0, ...columns.map(estimatedWidth)));
   const isSlanted = widest > (WIDTH - left) / Math.max(1, columns.length);
   // A slanted name begins above its column and ends at its right.
   const right = isSlanted ? widest * COSINE : 0;

@@ -120,7 +120,7 @@ const columnsIn = (width: number): number => Math.floor(width / CHARACTER + ROUN
 const ROUNDING = 1e-6;
 
 /** Estimated width of a text. */
-export const widthOf = (text: string): number => textWidth(printable(text)) * CHARACTER;
+export const estimatedWidth = (text: string): number => textWidth(printable(text)) * CHARACTER;
 
 interface LabelPlace {
   readonly x: number;
@@ -165,7 +165,7 @@ export function legend(entries: readonly LegendEntry[]): Drawing {
   let [x, y] = [0, 0];
   const content = entries.map((entry) => {
     const room = WIDTH - SWATCH - 6;
-    const width = SWATCH + 6 + Math.min(room, widthOf(entry.label));
+    const width = SWATCH + 6 + Math.min(room, estimatedWidth(entry.label));
     if (x > 0 && x + width > WIDTH) [x, y] = [0, y + LINE_HEIGHT + 2];
     const drawn = [
       swatch(entry, x, y + LINE_HEIGHT / 2),

@@ -3,7 +3,7 @@ import { type HierarchyRectangularNode, hierarchy, treemap } from 'd3-hierarchy'
 import type { TreemapNode, TreemapPicture } from '../../kit/pictures.js';
 import { hueOf } from '../../kit/tones.js';
 import { type Child, element } from '../markup.js';
-import { colour, type Drawing, FONT_SIZE, label, round, WIDTH, widthOf } from './svg.js';
+import { colour, type Drawing, estimatedWidth, FONT_SIZE, label, round, WIDTH } from './svg.js';
 import { valueText } from './units.js';
 
 const HEIGHT = 360;
@@ -71,13 +71,13 @@ function names(node: Place, width: number, height: number, text: string): Child 
     class: 'ink',
   };
   const [value = ''] = text.slice(node.data.label.length + 2).split('\n');
-  const isOneLine = widthOf(text) <= room || node.children !== undefined;
+  const isOneLine = estimatedWidth(text) <= room || node.children !== undefined;
   if (isOneLine) return label(text, place, room);
   return [
     label(node.data.label, place, room),
     // A cut number would be another number.
     height > 2 * HEAD &&
-      widthOf(value) <= room &&
+      estimatedWidth(value) <= room &&
       label(value, { ...place, y: place.y + FONT_SIZE + 3 }),
   ];
 }

@@ -53,11 +53,14 @@ export function emitExpertAttention(
     first: 0,
     heads,
     keyValueHeads,
-    queries: reordered(context, rotated(queries, heads), [chosen, keyValueHeads, headDim]),
+    queries: regroupedHeads(context, rotated(queries, heads), [chosen, keyValueHeads, headDim]),
     keys: rotated(k, keyValueHeads),
     values: unflattenedRows(context, v, width),
   });
-  const results = flattened(context, reordered(context, seen, [keyValueHeads, chosen, headDim]));
+  const results = flattened(
+    context,
+    regroupedHeads(context, seen, [keyValueHeads, chosen, headDim]),
+  );
   const pairs = graph.op('Reshape', [results, graph.ints(-1, width)]); // [R · K, G · d]
   const outputs = through(
     experts.down,
@@ -73,7 +76,7 @@ export function emitExpertAttention(
 }
 
 /** Heads [B, T, a · b · d] in the order of b, then a. */
-function reordered(
+function regroupedHeads(
   { graph }: Context,
   x: GraphValue,
   [a, b, d]: readonly [number, number, number],

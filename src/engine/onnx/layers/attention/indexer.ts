@@ -24,7 +24,7 @@ export function emitIndexer(
   { input, latent }: IndexerInputs,
 ): GraphValue {
   const { graph } = context;
-  const keys = keysOf(context, layer, input);
+  const keys = indexerKeys(context, layer, input);
   const chosen =
     layer.kind === 'tokenIndexer'
       ? tokensChosen(context, layer, keys, { input, latent })
@@ -33,7 +33,7 @@ export function emitIndexer(
 }
 
 /** Keys of all tokens, [B, d, S]. */
-function keysOf(context: Context, layer: Indexer, x: GraphValue): GraphValue {
+function indexerKeys(context: Context, layer: Indexer, x: GraphValue): GraphValue {
   const { graph, apply } = context;
   const { headDim } = layer.rotary;
   const normed = unflattenedRows(context, apply(layer.keyNorm, apply(layer.key, x)), headDim);

@@ -3,7 +3,7 @@
 import type { LanguageModel } from '../../../../model/architecture/layer.js';
 import { generationOf } from '../../../../model/budget/generation.js';
 import { capacityOf, computedDtype, peakIfKnown } from '../../../hardware/gpu.js';
-import { largest } from '../../bounds.js';
+import { largestCount } from '../../bounds.js';
 import { calibratedShare } from '../../efficiency.js';
 import { linkFor, machinesFor, withoutLink } from '../../parallelism/collectives.js';
 import { cacheTransfer, linkedGpus, serverUnit } from '../disaggregation.js';
@@ -159,7 +159,7 @@ function newServers(model: LanguageModel, question: ServerQuestion): Servers | N
     ...requestsOf(question),
     batching: runtimeOf(setting).batching,
     places: decoding * room.places,
-    parts: partsOf(setting),
+    parts: concurrentParts(setting),
     stepTokens: runtimeFacts(runtimeOf(setting).name).stepTokens(cluster.gpu),
   };
   const ofBound = modelSeconds(served, question);
@@ -291,7 +291,7 @@ const groupsOf = ({ dataParallelAttention = 1 }: ServingFitSetting): number =>
   dataParallelAttention;
 
 /** Groups and stages, which each have prompts and sequences of their own at a time. */
-const partsOf = (setting: ServingFitSetting): number =>
+const concurrentParts = (setting: ServingFitSetting): number =>
   groupsOf(setting) * (setting.pipelineParallel ?? 1);
 
 /**
@@ -299,7 +299,7 @@ const partsOf = (setting: ServingFitSetting): number =>
  * wait for each other at the experts, and stages for the part before them.
  */
 function ofGroups(setting: ServingFitSetting, own: StepSeconds): StepSeconds {
-  if (partsOf(setting) === 1) return own;
+  if (concurrentParts(setting) === 1) return own;
   return (prefill, decoding, context) => own(prefill, sequencesOfStep(setting, decoding), context);
 }
 
@@ -334,9 +334,10 @@ function roomOf(model: LanguageModel, question: ServerQuestion) {
   const { value: capacity } = capacityOf(cluster.gpu);
   // A share that the user chose is already the memory of the GPU.
   if (setting.runtime?.isMemoryChosen) {
-    return { places: largest(most, (count) => bytesOf(count) <= capacity), memoryShare };
+    return { places: largestCount(most, (count) => bytesOf(count) <= capacity), memoryShare };
   }
-  const placesAt = (share: number) => largest(most, (count) => bytesOf(count) <= share * capacity);
+  const placesAt = (share: number) =>
+    largestCount(most, (count) => bytesOf(count) <= share * capacity);
   const places = placesAt(memoryShare);
   if (places > 0 || memoryShare === 1) return { places, memoryShare };
   // The usual share of the program is too small for this model; all of the memory may be enough.

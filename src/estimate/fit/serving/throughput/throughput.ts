@@ -4,7 +4,7 @@ import type { LanguageModel } from '../../../../model/architecture/layer.js';
 import { div, mul, v } from '../../../../model/budget/expression.js';
 import type { Bounds, Quantity } from '../../../../model/budget/figure.js';
 import { quantity } from '../../../../model/budget/figure.js';
-import { byBound, largest } from '../../bounds.js';
+import { byBound, largestCount } from '../../bounds.js';
 import { type CacheTransfer, cacheTransfer, serverUnit } from '../disaggregation.js';
 import { rateOf, stepSeconds } from '../roofline.js';
 import { gpusOfReplica } from '../serving-axes.js';
@@ -186,13 +186,13 @@ function usersAtSpeed(server: Server, speed: number, runs: Map<number, Simulated
     const run = runs.get(users) ?? simulate(server, { users }, SERVER_SEED);
     runs.set(users, run);
     // A queue before the servers that read prompts does not slow the tokens after the first one.
-    return speedOf(run) >= speed && (!server.prefill || wholeSpeedOf(run, server) >= speed);
+    return decodingRate(run) >= speed && (!server.prefill || wholeSpeedOf(run, server) >= speed);
   };
-  return isFast(server.places) ? server.places : largest(server.places, isFast);
+  return isFast(server.places) ? server.places : largestCount(server.places, isFast);
 }
 
 /** Tokens per second of a user after the first token; of an answer of one token, its rate. */
-function speedOf({ perToken, lastToken }: Simulated): number {
+function decodingRate({ perToken, lastToken }: Simulated): number {
   return 1 / (percentile(perToken, 0.5) ?? percentile(lastToken, 0.5) ?? Number.POSITIVE_INFINITY);
 }
 
@@ -257,7 +257,7 @@ export function serverLoad(
     userTokensPerSecond: quantity({
       label: 'tokens per second of a user',
       unit: 'tokens/s',
-      formula: v({ found: speedOf(run) }),
+      formula: v({ found: decodingRate(run) }),
       source: 'the median of the answers, after the first token',
     }),
     firstToken: percentilesOf('time to the first token', run.firstToken),

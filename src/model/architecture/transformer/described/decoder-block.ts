@@ -28,7 +28,7 @@ export const decoderBlock = (name: string, leaves: DecoderLeaves, sizes: Decoder
   described(name, {
     title: 'decoder block with cross-attention',
     parts: [
-      attention(name, 'attention', leaves.attention, sizes),
+      decoderAttention(name, 'attention', leaves.attention, sizes),
       crossAttention(name, leaves.cross, sizes),
       network(name, leaves.feedForward, sizes),
       ...leaves.norms.map((leaf) => blockNorm(`${name}.${leaf}`, sizes.hidden, sizes)),
@@ -58,7 +58,7 @@ const products = (name: string, leaves: readonly Leaf[], sizes: BlockSizes): Lay
   });
 };
 
-const attention = (
+const decoderAttention = (
   name: string,
   title: string,
   leaves: readonly Leaf[],
@@ -79,7 +79,8 @@ function crossAttention(
   sizes: DecoderSizes,
 ): Described {
   const { encoderPositions: positions, hidden } = sizes;
-  if (positions === undefined) return attention(name, 'attention to the encoder', leaves, sizes);
+  if (positions === undefined)
+    return decoderAttention(name, 'attention to the encoder', leaves, sizes);
   const { inner } = widths(sizes);
   const [queries, keys, values, out] = products(name, leaves, sizes) as [
     Layer,

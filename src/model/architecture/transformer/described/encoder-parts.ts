@@ -18,6 +18,9 @@ import { tensorsOf } from '../../walk.js';
 /** A product of a block: the end of its name, and whether it has a bias (by default). */
 export type Leaf = string | readonly [leaf: string, bias: boolean];
 
+/** A leaf without a bias. */
+export const biaslessLeaf = (leaf: string) => [leaf, false] as const;
+
 /** A leaf with its bias. */
 export const leafOf = (leaf: Leaf): readonly [leaf: string, bias: boolean] =>
   typeof leaf === 'string' ? [leaf, true] : leaf;

@@ -79,7 +79,7 @@ export const imageBody = (
 });
 
 /** Layers of a body, in order. */
-export const layersOf = ({ steps, blocks, after = [] }: EncoderBody): readonly Layer[] => [
+export const bodyLayers = ({ steps, blocks, after = [] }: EncoderBody): readonly Layer[] => [
   ...steps,
   ...blocks,
   ...after,
