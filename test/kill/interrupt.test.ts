@@ -53,7 +53,7 @@ describe.skipIf(NO_TERMINAL !== undefined)(
       user?.close();
       hub.close();
       fs.rmSync(folder, { recursive: true });
-    });
+    }, KILL_TIMEOUT_MS);
 
     const rows = Object.values(COMMAND_ROWS)
       .flat()
