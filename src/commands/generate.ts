@@ -58,12 +58,13 @@ export default class Generate extends BaseCommand {
     if (hasScores(flags)) return;
     const source = this.#source(args, flags);
     const { model } = args;
-    const isOfText = source.kind === 'talk' || (source.kind === 'text' && flags.random);
+    const isOfText = source.kind === 'talk' || source.kind === 'text';
     if (!isOfText || model === undefined || flags.tokenizer !== undefined) return;
     if (model === '-' || model.startsWith('hf:')) return;
     const { hasTokenizer } = await import('../language/tokenizer/model-text.js');
     const { config } = locateModel(model);
-    if (hasTokenizer(foldersOf({ loaded: { file: config }, checkpoint: undefined }))) return;
+    const checkpoint = flags.checkpoint === undefined ? undefined : { path: flags.checkpoint };
+    if (hasTokenizer(foldersOf({ loaded: { file: config }, checkpoint }))) return;
     throw source.kind === 'text' ? this.#withoutTokenizer(source.text) : this.#withoutPrompt();
   }
 

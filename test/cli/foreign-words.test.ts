@@ -45,7 +45,7 @@ const MATCHING: readonly string[] = [
   ...['full_shard auto_wrap', './cache', 'exps=CPU', 'adamw', 'lora', 'full'],
   ...['bf16', 'safetensors', 'chatml', 'gpt2-xl', 'resume', 'int8', 'int4', 'fp16', 'fp32'],
   ...['q4', 'q8', 'nf4', '24GB', '8M', '1,2,3', 'a.csv', 'key=value', 'gpu', 'directml', 'coreml'],
-  ...['webgpu', 'tfjs', 'onnx'],
+  ...['webgpu', 'tfjs', 'onnx', 'awq', '0.7'],
 ];
 
 interface Name {

@@ -11,6 +11,7 @@ import { HABIT_GUESSES } from './habit-guesses.js';
 import { ADDED_GUESSES, VERB_GUESSES } from './program-guesses/added.js';
 import { FRESH_GUESSES } from './program-guesses/fresh.js';
 import { FURTHER_GUESSES } from './program-guesses/further.js';
+import { MISREAD_GUESSES } from './program-guesses/misread.js';
 import { MIXED_GUESSES } from './program-guesses/mixed.js';
 import { PUBLISHED_GUESSES } from './program-guesses/published.js';
 import { QUOTED_GUESSES } from './program-guesses/quoted.js';
@@ -82,6 +83,10 @@ describe('a first guess', () => {
     fs.cpSync(inPackage('fixtures/lora/llama-patterns'), path.join(folder, 'lora'), {
       recursive: true,
     });
+    // A model with a tokenizer, which reads a prompt.
+    for (const from of ['hf', 'tokenizer']) {
+      fs.cpSync(path.join(folder, from), path.join(folder, 'talk'), { recursive: true });
+    }
     // Of one matrix of this model.
     const matrix = { 'blk.0.attn_q.weight': { sums: Array(32).fill(1), counts: [1] } };
     fs.writeFileSync(path.join(folder, 'imatrix.gguf'), imatrix(matrix));
@@ -110,6 +115,7 @@ describe('a first guess', () => {
     ...PUBLISHED_GUESSES,
     ...ADDED_GUESSES,
     ...VERB_GUESSES,
+    ...MISREAD_GUESSES,
   ];
 
   it.each([...GUESSES, ...TOOL_GUESSES, ...HABIT_GUESSES, ...SENTENCE_GUESSES, ...PROGRAM_GUESSES])(

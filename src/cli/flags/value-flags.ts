@@ -29,9 +29,12 @@ export function typeSuggestion<T extends string>(
   const wanted = text.trim().toLowerCase().replaceAll('-', '_');
   const longer = names.filter((name) => name.startsWith(`${wanted}_`));
   if (longer.length > 1) return `write one of ${longer.map(dtypeWord).join(', ')}`;
+  // Four bits of two kinds: fp4 is the end of both.
+  const kinds = names.filter((name) => wanted.length > 2 && name.endsWith(wanted));
+  if (kinds.length > 1) return `write one of ${kinds.map(dtypeWord).join(', ')}`;
   const spellings = [...names, ...DTYPE_SPELLINGS].filter((each) => parse(each) !== undefined);
-  // int8 is not a misspelling of int3.
-  const isInteger = /^(?:u?int|i|q)\d/.test(wanted);
+  // int8 is not a misspelling of int3, nor f8 of fp4.
+  const isInteger = /^(?:u?int|i|q|[a-z]{0,2}f(?:p|loat)?)\d/.test(wanted);
   const near = (isInteger ? nearestWithDigits : nearest)(wanted, new Set(spellings));
   const meant = near && parse(near);
   return meant
@@ -69,8 +72,16 @@ export const cacheDtype = Flags.custom<CacheDtype>({
 
 /** @throws UserError for a type of weights that only `fit` supports, such as q4_k_m. */
 async function refuseServedType(text: string, context: object): Promise<void> {
-  const { parseWeightDtype } = await import('../../estimate/fit/serving/weight-types.js');
-  const served = parseWeightDtype(text);
+  const { parseWeightDtype, WEIGHT_DTYPE_NAMES } = await import(
+    '../../estimate/fit/serving/weight-types.js'
+  );
+  // The kinds of a type by its bits alone: fp4, q5.
+  const wanted = text.trim().toLowerCase();
+  const served =
+    parseWeightDtype(text) ??
+    WEIGHT_DTYPE_NAMES.find(
+      (name) => wanted.length > 1 && (name.startsWith(`${wanted}_`) || name === `nv${wanted}`),
+    );
   if (served === undefined) return;
   const argv = 'argv' in context && Array.isArray(context.argv) ? context.argv : [];
   const [model = ''] = argv.filter((word) => typeof word === 'string');

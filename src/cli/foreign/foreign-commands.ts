@@ -141,7 +141,7 @@ export const VERBS: readonly VerbRow[] = [
   [['attention'], 'attn,flash-attention,attention-memory', ['speech']],
   [['rope'], 'rope-scaling,yarn,positions', ['speech']],
   [
-    ['data'],
+    ['?data data'],
     'tokenize,tokens,count tokens,count-tokens,token-count,preprocess,dataset,tokenizer,prepare,preprocess-data',
     ['llama.cpp', 'axolotl', 'megatron', 'nanogpt', 'speech'],
   ],
@@ -180,6 +180,8 @@ export const VERBS: readonly VerbRow[] = [
     'test,smoke-test,sanity-check,quick test,forward,self-test,selftest,run-test',
     ['speech'],
   ],
+  [['quick-test --save logits.safetensors'], 'logits,dump-logits,hidden-states', ['speech']],
+  [['train-plan'], 'chinchilla,scaling-laws,scaling-law,compute-optimal,isoflops', ['speech']],
   [['quick-test --overfit'], 'overfit,train-test,test-training', ['speech']],
   [
     // A model that is not here has no speed on this machine.
@@ -285,6 +287,10 @@ export const WITHOUT_COMMAND: readonly (readonly [words: string, advice: string]
   [
     'update,install,self-update,uninstall',
     'minimind installs nothing: npm install -g minimind@latest brings the newest version',
+  ],
+  [
+    'fmt,format,prettify,prettier,tidy,fix,autofix',
+    'minimind changes no files of others: write it as in minimind validate FILE, which reports every mistake with its fix',
   ],
   [
     'rename,remap',

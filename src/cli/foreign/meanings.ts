@@ -7,7 +7,12 @@ import { shellWord } from '../../base/text/shell-words.js';
 import { ownValue } from '../../base/values.js';
 import { misspelled } from '../../config/nearest.js';
 import { modelsIn, presetsNamed } from '../../input/model-input/locate.js';
-import { hubRepository, modelChoice } from '../../input/published/published-models.js';
+import {
+  hubRepository,
+  modelChoice,
+  presetsOfSize,
+} from '../../input/published/published-models.js';
+import { numberedType } from '../line/other-tools/quantized-values.js';
 import { downloadAdvice } from './downloads.js';
 import { OFF, VALUES } from './flags/values.js';
 import {
@@ -142,7 +147,7 @@ function adviceWithout(word: string, rest: readonly string[]): string | undefine
   if (isBenchmark(word, rest)) return NO_BENCHMARKS;
   const other = isProgram([word, ...rest]) ? undefined : tokenizerAdvice(word, rest);
   if (other !== undefined) return other;
-  const server = serverAdvice(word, rest);
+  const server = serverAdvice(word, rest) ?? dataAdvice(word, rest) ?? optimumAdvice(word, rest);
   if (server !== undefined) return server;
   const all = [word, ...rest].map(verbOf);
   const [own = '', next = ''] = isProgram([word, ...rest]) ? all.slice(1) : all;
@@ -415,9 +420,49 @@ const CONDITIONS: Readonly<Record<string, (words: readonly string[]) => boolean>
   full: (words) =>
     flagIn(words, /^--(?:fine[-_]?tune|finetuning|train|tuner|sft)[-_]type$/)?.value === 'full',
   size: ([first = '']) => /^\d[\d.,_]*[kmbt]$/i.test(first),
+  data: isOfData,
   weights: ([first = '']) => /\.(?:pt|pth|bin|ckpt|safetensors|gguf)$/i.test(first),
   here: (words) => words.some((word) => fs.existsSync(word.replace(/^--?[a-z][\w-]*=/i, ''))),
 };
+
+/** Configs of a training, and the text itself instead of its file. */
+const IS_CONFIG = /\.(?:ya?ml|toml)$/i;
+
+/** Whether the first argument of a line can be data, and no config, folder of a tokenizer, or text. */
+function isOfData(words: readonly string[]): boolean {
+  const [first = ''] = words.filter(
+    (word, at) => !word.startsWith('-') && !/^--?(?:tokenizer|model)/.test(words[at - 1] ?? ''),
+  );
+  if (IS_CONFIG.test(first)) return false;
+  return !isTextOfData(words, first);
+}
+
+/** Whether a word is a text, or the tokenizer for one. */
+function isTextOfData(words: readonly string[], first: string): boolean {
+  const isTokenizer = fs.existsSync(path.join(first, 'tokenizer.json'));
+  const others = words.filter((word) => !word.startsWith('-') && word !== first);
+  const isText = (word: string) => /\s/.test(word) && !fs.existsSync(word);
+  return isText(first) || (isTokenizer && others.some((word) => !fs.existsSync(word)));
+}
+
+/** Advice for the tokens of a number of parameters: a plan is that of a model. */
+function optimumAdvice(word: string, [size = '']: readonly string[]): string | undefined {
+  const isAsked = /^(?:chinchilla|scaling-laws?|compute-optimal|isoflops)$/.test(verbOf(word));
+  if (!isAsked || !/^\d[\d.,_]*[kmbt]$/i.test(size)) return undefined;
+  const [model = 'MODEL'] = presetsOfSize(size) ?? [];
+  return `a plan is that of a model, with 20 tokens for each parameter: write it as in minimind train-plan ${model}`;
+}
+
+/** Advice for a line about data that names none. */
+function dataAdvice(word: string, rest: readonly string[]): string | undefined {
+  const own = isProgram([word, ...rest]) ? rest.slice(1) : rest;
+  const verb = isProgram([word, ...rest]) ? (rest[0] ?? '') : word;
+  if (!linesOf(verbOf(verb)).includes('?data data') || isOfData(own)) return undefined;
+  const config = own.find((each) => IS_CONFIG.test(each));
+  return config === undefined
+    ? ADVICE_WITHOUT.get('encode')
+    : `minimind data reads the samples, and ${shellWord(config)} names them: write it as in minimind data FILE.jsonl --tokenizer tokenizer.json`;
+}
 
 /** The words of a line that a template means; undefined where a part of it is missing. */
 function filled(row: string, verb: VerbWords): string[] | undefined {
@@ -501,7 +546,9 @@ export function verbLines(word: string, verb: VerbWords): string[][] {
   if (!isOfProgram && isVerb(`${word} ${next}`)) {
     return filledLines(`${first} ${verbOf(next)}`, { ...rest, words: rest.words.slice(1) });
   }
-  if (!isOfProgram) return filledLines(first, rest);
+  if (!isOfProgram) {
+    return filledLines(first, numberedWords(first, withoutSecondVerb(first, rest)));
+  }
   // A command can be one of ours that the program means otherwise.
   const name = `${first} ${verbOf(next)}`;
   if (isVerb(name)) return filledLines(name, rest);
@@ -510,6 +557,26 @@ export function verbLines(word: string, verb: VerbWords): string[][] {
   // A program can be a command, too: lm_eval.
   if (isVerb(word)) return filledLines(first, verb);
   return verb.isCommand(next) ? [[next, ...rest.words]] : [];
+}
+
+/** The words without a second verb of the same command before the model: `fvcore flops my.yaml`, `estimate memory M`. */
+function withoutSecondVerb(first: string, verb: VerbWords): VerbWords {
+  const [next = '', model] = verb.words;
+  const isWord = !fs.existsSync(next) && presetsNamed(next).length === 0;
+  if (!isWord || model === undefined || model.startsWith('-')) return verb;
+  const [own, other] = [first, verbOf(next)].map((each) => commandOf(linesOf(each)[0] ?? ''));
+  const isSame = own === other || (own === verbOf(next) && own !== '');
+  return isSame ? { ...verb, words: verb.words.slice(1) } : verb;
+}
+
+/** The words of llama-quantize with a type by its number: `llama-quantize model.gguf out.gguf 15`. */
+function numberedWords(first: string, verb: VerbWords): VerbWords {
+  const { given } = argumentsOf(verb);
+  const number = given[2] ?? '';
+  const type = first === 'quantize' ? numberedType(number) : undefined;
+  if (type === undefined) return verb;
+  const at = verb.words.indexOf(number);
+  return { ...verb, words: verb.words.with(at, type) };
 }
 
 /** Registries before the name of a model: containers/ramalama docs/ramalama.1.md, "Model transports"; Docker Hub, `ai`. */
@@ -570,5 +637,10 @@ function filledLines(name: string, verb: VerbWords): string[][] {
 export function nearestCommand(word: string, known: readonly string[]): string | undefined {
   const folded = word.toLowerCase();
   const longer = known.filter((each) => each.startsWith(folded));
-  return longer.length === 1 ? longer[0] : misspelled(word, known, 2);
+  if (longer.length === 1) return longer[0];
+  const close = misspelled(word, known, 2);
+  // Of three letters, another one makes another word: fmt is not fit.
+  const isShort = folded.length <= 3 && close?.length === folded.length;
+  const isSwapped = [...folded].sort().join('') === [...(close ?? '')].sort().join('');
+  return isShort && !isSwapped ? undefined : close;
 }

@@ -177,7 +177,8 @@ export const PROGRAM_FLAGS: Readonly<Record<string, Readonly<Record<string, Prog
   // llama-bench: its repetitions, which are a rank elsewhere.
   bench: { '-r': { name: '--llama-bench.repeat' } },
   ...{ server: TOKENS_OF_BATCH, perplexity: TOKENS_OF_BATCH },
-  cli: { ...TOKENS_OF_BATCH, '--color': { name: '--llama.color' } },
+  // Threads, and never a temperature: common/arg.cpp.
+  cli: { ...TOKENS_OF_BATCH, '--color': { name: '--llama.color' }, '-t': { name: '--threads' } },
   imatrix: TOKENS_OF_BATCH,
   lmdeploy: {
     '--model-format': { name: '--quantization', only: /^(?:awq|gptq|fp8|mxfp4)$/ },

@@ -19,6 +19,8 @@ export interface SaidLine {
   readonly words: readonly string[];
   /** Whether it is spoken: with words of a language, or a name first. Other words can be a command and its arguments. */
   readonly isSpoken: boolean;
+  /** A card with the memory that the words have in the place of one: many cards have as much. */
+  readonly exampleOf?: string;
   /** Whether it names a format: as a command and its arguments, the format would be the name of a file. */
   readonly hasFormat?: boolean;
 }
@@ -33,6 +35,8 @@ interface Said {
   size?: string;
   /** A number of thousands: the context of a model, or the size of one. */
   thousands?: string;
+  /** Memory of a card. */
+  memory?: string;
   /** Tokens of a training: millions are more than a context. */
   tokens?: string;
   isQuantized: boolean;
@@ -61,21 +65,41 @@ export async function sentenceLine(
     isTranslated || (isBegun && others.some(isFiller)) || (await isNameFirst(own, vocabulary));
   if (!isSpoken && !isBegun) return undefined;
   const said = await meaningOf(english, vocabulary);
-  const line = said && lineOf(said);
-  return line && { words: [...line, ...rest], isSpoken };
+  const card = said && cardWith(said);
+  if (said && card !== undefined) said.flags.push('--gpu', card);
+  const line = said && (said.memory === undefined || card !== undefined) ? lineOf(said) : undefined;
+  const example =
+    card === undefined || said?.memory === undefined ? {} : { exampleOf: said.memory };
+  return line && { words: [...line, ...rest], isSpoken, ...example };
 }
+
+/** Usual cards by their memory in GB. */
+const USUAL_CARDS: Readonly<Record<string, string>> = {
+  ...{ '6': 'rtx-2060-6gb', '8': 'rtx-4060', '10': 'rtx-3080-10gb', '11': 'gtx-1080-ti' },
+  ...{ '12': 'rtx-3060-12gb', '16': 'rtx-5060-ti-16gb', '20': 'rx-7900-xt', '24': 'rtx-4090' },
+  ...{ '32': 'rtx-5090', '40': 'a100-40gb', '48': 'l40s', '80': 'a100-80gb', '141': 'h200' },
+  ...{ '192': 'mi300x' },
+};
+
+/** A card for a memory in a sentence without one, about what it runs. */
+const cardWith = ({ memory, flags, topics }: Said): string | undefined =>
+  memory === undefined || flags.includes('--gpu') || !topics.has('hardware')
+    ? undefined
+    : ownValue(USUAL_CARDS, /^\d+/.exec(memory)?.[0] ?? '');
 
 /** Whether a model or a card is followed by what is asked of it: `qwen3-8b vram`, `qwen3-8b 4090 q4_k_m`. */
 const isNameFirst = async (words: readonly string[], { isModel, isCard }: Vocabulary) =>
   words.length > 1 &&
   ((await isModel(words[0] ?? '')) || (isCard(words[0] ?? '') && /\d{3}/.test(words[0] ?? '')));
 
+/** Advice for a memory, which many cards have. */
+export const memoryAdvice = (memory: string): string =>
+  `name a GPU with --gpu: minimind fit --list-gpus ${memory} lists those with this memory`;
+
 /** Advice for a memory of a sentence in place of a card: `does qwen3-8b fit in 16GB`. */
 export function memoryInSentence(words: readonly string[]): string | undefined {
   const memory = words.find((word) => KINDS.size.test(word) && /g/i.test(word));
-  return memory === undefined || !isBeginning(words[0] ?? '')
-    ? undefined
-    : `name a GPU with --gpu: minimind fit --list-gpus ${memory} lists those with this memory`;
+  return memory === undefined || !isBeginning(words[0] ?? '') ? undefined : memoryAdvice(memory);
 }
 
 /** Advice for words of a sentence that several models have in their names: `can i run llama 70b`. */
@@ -134,6 +158,7 @@ async function meaningOf(
       at++;
     } else if (/^q[48]$/i.test(word)) said.flags.push('--dtype', `int${word.slice(1)}`);
     else if (KINDS.bits.test(word)) said.flags.push('--dtype', word);
+    else if (/^\d+g(?:i?b)?$/i.test(word) && said.memory === undefined) said.memory = word;
     else if (/^\d[\d.]*k$/i.test(word)) said.thousands = word;
     else if (/^\d[\d.]*[mbt]$/i.test(word) && said.size === undefined) said.size = word;
     else return undefined;
@@ -169,7 +194,8 @@ function cardAt(
     if (count !== undefined && one !== undefined && isCard(one)) {
       return { flags: ['--gpu', one, '--gpus', count], length };
     }
-    const single = name.replace(/(?<=\d)s$/i, '');
+    // 4080s is a card of its own, and a100s are several.
+    const single = isCard(name) ? name : name.replace(/(?<=\d)s$/i, '');
     const isProcessor = /^cpu$/i.test(name);
     if (isProcessor || (!/^\d{1,3}$/.test(name) && isCard(single)))
       return { flags: ['--gpu', single], length };

@@ -15,7 +15,8 @@ const TOPICS: Readonly<Record<Topic, readonly string[]>> = {
   comparison: splitWords('compare compared compares vs vs. versus difference between'),
   hardware: splitWords(
     'vram ram memory mem run runs running fit fits fitting gpu gpus card cards serve serving host deploy load hardware ' +
-      'fast speed slow machine tps throughput latency tokens',
+      'fast speed slow machine tps throughput latency tokens context ctx window batch concurrency users quant quants ' +
+      'quantization quantisation',
   ),
   size: splitWords(
     'big large size sizes param params parameter parameters weight weights layer layers flops kv cache long bigger ' +
@@ -33,7 +34,8 @@ export const topicOf = (word: string): Topic | undefined => TOPIC_OF.get(word.to
 const BEGINNINGS: ReadonlySet<string> = new Set(
   splitWords(
     "how what whats what's which where can could will would does do is are should i show tell find count estimate serve run " +
-      'train finetune fine-tune pretrain host deploy design build lora qlora fit profile plan compare export please best',
+      'train finetune fine-tune pretrain host deploy design build lora qlora fit profile plan compare export please best max ' +
+      'maximum min minimum longest highest fastest optimal recommended',
   ),
 );
 
@@ -46,7 +48,7 @@ const FILLERS: ReadonlySet<string> = new Set(
     "a an the my me i we you it its do does is are be to of on onto in at for from with using and or by how what what's " +
       'whats which where can could will would should shall much many need needs needed take takes require requires required ' +
       'have has there get gets single one model models llm llms network show tell find count estimate enough possible design ' +
-      'build good best new small this that than use used please plan into per second',
+      'build max maximum min minimum longest highest fastest optimal recommended good best new small this that than use used please plan into per second',
   ),
 );
 

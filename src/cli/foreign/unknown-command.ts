@@ -26,7 +26,13 @@ import {
 } from './meanings.js';
 import { PROGRAMS, runnerNamed } from './programs.js';
 import { scriptError, scriptIn, scriptLine } from './scripts.js';
-import { memoryInSentence, modelsInSentence, type SaidLine, sentenceLine } from './sentences.js';
+import {
+  memoryAdvice,
+  memoryInSentence,
+  modelsInSentence,
+  type SaidLine,
+  sentenceLine,
+} from './sentences.js';
 import { nanoModel, sizedModel } from './sizes-in-flags.js';
 
 /**
@@ -123,14 +129,20 @@ function verbMistake(
   const advice = commandAdvice(text, rest) ?? memoryInSentence(words) ?? modelsInSentence(words);
   if (verbs.length === 0 && said === undefined && advice === undefined) return undefined;
   const spoken = said === undefined ? [] : [said.words];
+  const memory = said?.exampleOf;
   const meanings = said?.isSpoken ? [...spoken, ...verbs] : [...verbs, ...spoken];
   const lines = meanings.map((meant) => ({
     words: meant,
     isSpelling: isHelp(isProgram(typed) ? rest.slice(1) : rest),
     isOfTool: meant !== said?.words,
-    lead: `did you mean ${commandIn(meant, config)}?`,
+    lead:
+      memory === undefined || meant !== said?.words
+        ? `did you mean ${commandIn(meant, config)}?`
+        : `with a usual card of ${memory}:`,
+    hasExample: memory !== undefined && meant === said?.words,
   }));
   return new LineMistake(`expected a command, found ${quote(text)}`, lines, {
+    more: memory === undefined ? undefined : memoryAdvice(memory),
     otherwise:
       advice ?? missingFile(words.filter(isModelFile)) ?? 'minimind --help lists the commands',
   });
@@ -200,6 +212,8 @@ export async function withSentence(
 ): Promise<LineMistake> {
   const said = await saidLine(words);
   if (said === undefined || said.words.join(' ') === words.join(' ')) return mistake;
+  // A memory in the place of a card is a mistake of its own.
+  if (said.exampleOf !== undefined) return mistake;
   const lead = `did you mean ${said.words[0]}?`;
   const lines = [...mistake.lines, { words: said.words, lead }];
   return new LineMistake(mistake.message, lines, mistake.advice);

@@ -74,8 +74,20 @@ export function checkArguments(typed: TypedLine): void {
           // A line without it would answer another question.
           ...(isSaying(extra.word) ? [] : [{ ...typed.corrected(extra.at, []), isShorter: true }]),
         ],
-    memory ?? missingModelFile(typed) ?? modelAdvice(typed) ?? typed.example,
+    memory ??
+      missingModelFile(typed) ??
+      modelAdvice(typed) ??
+      cardAdvice(typed, extra) ??
+      typed.example,
   );
+}
+
+/** Advice for a word after the name of a card, which no card has with it. */
+function cardAdvice(typed: TypedLine, { word, at }: PlacedWord): string | undefined {
+  const { name, value } = typed.flagBefore(at);
+  return name === 'gpu'
+    ? `${value} ${word} is not a GPU or machine of minimind fit --list-gpus`
+    : undefined;
 }
 
 /** Advice for a model that is not there, of which no line can be checked. */

@@ -2,8 +2,10 @@
 import { parseDtype } from '../../base/tensor/dtype.js';
 import { ownValue } from '../../base/values.js';
 import { nearestValue } from '../foreign/spellings.js';
+import type { DeclaredFlag } from './flag-example.js';
+import { valueGiven } from './given-flags.js';
 import type { MeantLine } from './line-mistake.js';
-import type { Option } from './meant-lines.js';
+import { type Option, substring } from './meant-lines.js';
 import { MODEL_ARGUMENTS, type TypedLine } from './typed-line.js';
 
 export const KINDS = {
@@ -19,8 +21,8 @@ export const KINDS = {
   checkpoint: /\.(?:gguf|safetensors|pt)$/i,
   weights: /\.(?:gguf|safetensors|pt|pth|bin|onnx)$/i,
   device: /^(?:cpu|gpu|cuda|webgpu|directml|coreml)$/i,
-  /** A name of a tensor, or a part of one. */
-  tensor: /^[a-z][\w.*-]+$/i,
+  /** A name of a tensor, or a part of one, and no file. */
+  tensor: /^(?!.*\.(?:safetensors|gguf|pt|pth|bin|onnx|ckpt|ya?ml|json)$)[a-z][\w.*-]+$/i,
   /** A file for an answer: `--json report.json`. */
   answer: /\.(?:html|svg|json|csv|md|txt)$/i,
   few: /^\d{1,3}$/,
@@ -196,7 +198,12 @@ export function asFlag(typed: TypedLine, { word, at }: PlacedWord): MeantLine[] 
       ...typed.lineOf(typed.words.toSpliced(start, typed.arguments.length, each)),
       models: [each],
     }));
-  return [...named, ...asCounted(typed, word, at), ...asFlagOfCommand(typed, word, at)];
+  return [
+    ...named,
+    ...asCounted(typed, word, at),
+    ...asFlagOfCommand(typed, word, at),
+    ...asOneFile(typed, word, at),
+  ];
 }
 
 /** The arguments as the name of a model in several words, `llama-3.2 1b`; undefined where one is a path or a file. */
@@ -234,6 +241,9 @@ function asFlagOfCommand(typed: TypedLine, word: string, at: number): MeantLine[
       return [{ words: [...words, ...models, ...flags], models, gpus: [] }];
     }
     if (typed.given.has(first.slice(2))) return [];
+    // A short flag of other tools for the type, and not our switch: -q q4_k_m, -q 4.
+    const isType = /^-q$/.test(typed.words[at - 1] ?? '') && first !== '--for';
+    if (isType && Object.hasOwn(typed.command.flags, 'dtype')) return ofShortType(typed, word, at);
     // Other tools have a switch of this name, whose meaning a training has its own of.
     if (kind === 'bits') {
       return [`--${word}`, first].map((flag) =>
@@ -242,8 +252,27 @@ function asFlagOfCommand(typed: TypedLine, word: string, at: number): MeantLine[
     }
     const value = kind === 'type' ? word.toLowerCase() : word;
     const models = kind === 'model' ? [word] : [];
-    return [{ ...typed.corrected(at, [...words, value]), models }];
+    // A number after a name that no card has is part of that name.
+    const gpus =
+      kind === 'few' ? [valueGiven(typed, 'gpu')].filter((each) => each !== undefined) : [];
+    if (kind === 'tensor')
+      return [typed.corrected(at, [...words, substring('filter', 'name', value)])];
+    return [{ ...typed.corrected(at, [...words, value]), models, gpus }];
   });
+}
+
+/** The line with the value of `-q` as a type of the weights. */
+function ofShortType(typed: TypedLine, word: string, at: number): MeantLine[] {
+  const flag = typed.command.flags.dtype as DeclaredFlag;
+  const type = typed.meanings.quantizedValue(typed.command.id, flag, word, typed.words);
+  const line = typed.corrected(at - 1, ['--dtype', type?.value ?? word.toLowerCase()], 2);
+  return [type === undefined ? line : { ...line, leftOut: [type.note] }];
+}
+
+/** The line for the first of several files of a command that takes one: `inspect a.safetensors b.safetensors --hash`. */
+function asOneFile(typed: TypedLine, word: string, at: number): MeantLine[] {
+  if (typed.command.id !== 'inspect' || !KINDS.weights.test(word)) return [];
+  return [{ ...typed.corrected(at, []), leftOut: [`${word} in a line of its own`] }];
 }
 
 /** Lines with a word, and those after it, as a card: `4x h100`, `rtx 4090`. A second card is one more. */

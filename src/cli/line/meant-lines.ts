@@ -274,9 +274,10 @@ function valueLines(
   flag: DeclaredFlag,
   own: string,
 ): MeantLine[] {
-  const value = acceptedValue(flag, own);
-  if (value === undefined) return [];
   const lead = `did you mean --${name}?`;
+  const type = typed.meanings.quantizedValue(typed.command.id, flag, own, typed.words);
+  const value = type?.value ?? acceptedValue(flag, substring(name, given.name, own));
+  if (value === undefined) return [];
   const first = typed.meanings.firstNumber(typed, flag, value, given.at, length);
   if (first !== undefined) return [{ ...first, lead }];
   if (name === 'draft' && typed.isOfTool)
@@ -289,7 +290,8 @@ function valueLines(
   const other = name === 'dtype' ? givenFlag(typed, 'dtype', given.at) : undefined;
   if (other === undefined || !OF_QUANTIZATION.test(given.name)) {
     const line = typed.corrected(given.at, [`--${name}`, value], length);
-    return [{ ...line, lead, gpus: name === 'gpu' ? [value] : [] }];
+    const leftOut = type === undefined ? {} : { leftOut: [type.note] };
+    return [{ ...line, lead, gpus: name === 'gpu' ? [value] : [], ...leftOut }];
   }
   // One flag here: the type of the quantized weights.
   const words = typed.words.slice(other.at, other.at + other.length).join(' ');
@@ -299,7 +301,21 @@ function valueLines(
     .toSpliced(other.at, other.length);
   const isSame = other.value?.toLowerCase() === own.toLowerCase();
   const leftOut = isSame ? [] : [`${words} is replaced by ${given.written} ${own}`];
-  return [{ ...typed.lineOf(changed), lead, leftOut }];
+  return [{ ...typed.lineOf(changed), lead, leftOut: [...leftOut, ...(type ? [type.note] : [])] }];
+}
+
+/** Flags of other tools for a part of a name, and for its beginning; a filter here is the whole name. */
+const OF_A_PART = /^(?:grep|match|contains|search|find|substring)$/i;
+const OF_A_NAME = /^(?:tensor|print|show|key|select|name)$/i;
+
+/** The value of a filter for a part of a name: `--grep q_proj` is `--filter '*q_proj*'`. */
+export function substring(flag: string, given: string, value: string): string {
+  if (flag !== 'filter' || /[*?[{]/.test(value)) return value;
+  if (given === 'prefix') return `${value}*`;
+  if (/^layers?$/i.test(given) && /^\d+$/.test(value)) return `*.${value}.*`;
+  // A name with its parts is a whole one: embed.weight.
+  const isPart = OF_A_PART.test(given) || (OF_A_NAME.test(given) && !value.includes('.'));
+  return isPart ? `*${value}*` : value;
 }
 
 /** Lines with the list of cards: its argument is a part of their names, and no model. */

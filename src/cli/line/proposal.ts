@@ -229,7 +229,10 @@ const MEANT =
 
 const FOUND = /(?:found|unknown|like)\b.* "([^"]+)"$/;
 
-type InputLines = Pick<typeof import('./wrong-input.js'), 'lineForArtifact' | 'lineForInput'>;
+type InputLines = Pick<
+  typeof import('./wrong-input.js'),
+  'lineForArtifact' | 'lineForInput' | 'lineForTag'
+>;
 
 /**
  * The error of a command with its suggestion as a whole line, where that is one word or one flag of the line and the
@@ -240,10 +243,11 @@ export async function withWholeLine(
   error: UserError,
   words: readonly string[],
   check: LineCheck,
-  { lineForArtifact, lineForInput }: InputLines,
+  { lineForArtifact, lineForInput, lineForTag }: InputLines,
 ): Promise<UserError> {
   if (error.code !== 'usage' && error.code !== 'refused-file') return error;
-  const line = lineForArtifact(words) ?? lineMeant(error, words) ?? lineForInput(words);
+  const line =
+    lineForArtifact(words) ?? lineForTag(words) ?? lineMeant(error, words) ?? lineForInput(words);
   if (line === undefined) return error;
   try {
     await check(line);

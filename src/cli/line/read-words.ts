@@ -15,7 +15,7 @@ import {
 import { FALSE, TRUE } from './given-flags.js';
 import type { LineMistake, MeantLine } from './line-mistake.js';
 import { meantLines, NUMERIC, type Option } from './meant-lines.js';
-import type { TypedLine } from './typed-line.js';
+import type { GivenFlag, TypedLine } from './typed-line.js';
 import { unknownFlag } from './unknown-flag.js';
 
 /** Flags whose values add up when they are given several times. */
@@ -123,7 +123,7 @@ function repeatedFlag(
 
 /** Values of other tools for flags without choices: types by other names or several of them, files with weights. */
 const OTHER_VALUES: Readonly<Record<string, RegExp>> = {
-  TYPE: /^(?:auto|none|nf4|fp4|bnb|q[48])$|,/i,
+  TYPE: /^(?:auto|none|nf4|bnb|q[48]|ud-.*|q\d_k_x*l|q\dk[sml]?|\d+|w\da\d+|\d[-_.\d]*(?:bits?|bpw))$|,/i,
   FORM: /[./\\]/,
 };
 
@@ -143,7 +143,10 @@ function checkKind(
   const isOther = ownValue(OTHER_VALUES, helpValue)?.test(value) ?? false;
   if (options !== undefined || !(isNumber || isOther || isCard)) return;
   const given = { at, value: inline, name: flag.name, written: `--${flag.name}` };
-  const lines = meantLines(typed, given).map((line) => ({ ...line, isSpelling: false }));
+  const lines = [
+    ...meantLines(typed, given).map((line) => ({ ...line, isSpelling: false })),
+    ...ofQuantization(typed, flag, given),
+  ];
   const advice = typed.meanings.flagAdvice(flag.name);
   if (lines.length === 0 && advice === undefined) return;
   throw typed.mistake(
@@ -151,6 +154,16 @@ function checkKind(
     lines,
     advice,
   );
+}
+
+/** The line with a type of other tools as one of ours: `--dtype UD-Q4_K_XL`. */
+function ofQuantization(typed: TypedLine, flag: DeclaredFlag, given: GivenFlag): MeantLine[] {
+  const text = given.value ?? typed.words[given.at + 1] ?? '';
+  const type = typed.meanings.quantizedValue(typed.command.id, flag, text, typed.words);
+  if (type === undefined) return [];
+  const words = [`--${flag.name}`, type.value];
+  const line = typed.corrected(given.at, words, given.value === undefined ? 2 : 1);
+  return [{ ...line, leftOut: [type.note] }];
 }
 
 /** Refuses names of cards for their number: `--gpus 2x4090`, `--gpus 4090,3090`. */
@@ -344,7 +357,10 @@ function readChoices(
   const inline = at === end ? value : undefined;
   const given = { at, value: inline, name: flag.name, written: name };
   // The flag is one of ours, and its value is chosen.
-  const others = meantLines(typed, given).map((line) => ({ ...line, isSpelling: false }));
+  const others = [
+    ...meantLines(typed, given).map((line) => ({ ...line, isSpelling: false })),
+    ...ofQuantization(typed, flag, given),
+  ];
   throw typed.mistake(
     `${name}: expected ${choicesText(options)}, found ${quote(items[wrong] ?? '')}`,
     close === undefined || others.length > 0

@@ -68,6 +68,7 @@ interface SpecialLines {
   readonly lastPart: (typed: TypedLine, given: GivenFlag) => FlagMeaning[];
   readonly linesOfPairs: ValueLines<string | undefined>;
   readonly perStep: CountLines;
+  readonly quantizedValue: typeof import('./other-tools/quantized-values.js').quantizedValue;
 }
 
 /** The words of other tools, which are loaded for a line that needs them. */

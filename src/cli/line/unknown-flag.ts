@@ -38,7 +38,10 @@ export function unknownFlag(typed: TypedLine, word: string, at: number): LineMis
   const isCounted = typed.command.id === 'train-plan' && valueGiven(typed, 'gpu') !== undefined;
   const owned = ofOtherCommands(typed, name);
   // What another tool serves is not trained.
-  const elsewhere = typed.isOfTool && typed.command.id === 'fit' ? [] : owned;
+  const isAnswered = typed.isOfTool && typed.command.id === 'fit';
+  // A value that a flag of this command does not take is not a question for another command.
+  const isOther = value !== undefined || !typed.isValueMissing(at + 1);
+  const elsewhere = isAnswered || (isOther && hasCounterpart(typed, name)) ? [] : owned;
   // A flag of another command is not a key of a config.
   const lines = [
     ...meantLines(typed, given).map((line) => ({ ...line, isOfTool: true })),

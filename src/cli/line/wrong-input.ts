@@ -11,9 +11,10 @@ import {
   modelsIn,
   presetsNamed,
 } from '../../input/model-input/locate.js';
+import { quantizedName } from '../../input/published/quantized-names.js';
 import { KINDS } from './extra-words.js';
 import type { MeantLine } from './line-mistake.js';
-import { linesWithOther } from './other-tools/names-in-path.js';
+import { linesWithOther, nearType, withoutTag } from './other-tools/names-in-path.js';
 
 /** Commands that only read checkpoints. */
 const OF_CHECKPOINTS: readonly string[] = ['inspect'];
@@ -72,6 +73,33 @@ function lineForPath(command: string, words: readonly string[]): MeantLine | und
     isPreset(model),
   );
   return line && { words: line.words };
+}
+
+/** A page of the hub before the name of a repository. */
+const PAGE = /^(?:hf:|(?:https?:\/\/)?(?:www\.)?(?:huggingface\.co|hf\.co)\/)/i;
+
+/** The line with the type after a repository of the hub as a flag: `fit hf.co/ORG/NAME:Q4_K_M`. */
+export function lineForTag([command = '', ...words]: readonly string[]): MeantLine | undefined {
+  const { text, type } = withoutTag(words[0] ?? '');
+  if (type === undefined) return undefined;
+  const [, ...rest] = words;
+  const repository = text.replace(PAGE, '');
+  const own = quantizedName(repository.slice(repository.indexOf('/') + 1))?.name;
+  const isBuiltIn = own !== undefined && isPreset(own);
+  const isTyped = rest.some((word) => /^--dtype(?:=|$)/.test(word));
+  const takes = OF_TYPES.includes(command) && !isTyped;
+  const near = nearType(type.toLowerCase());
+  // The sizes of a model are those of its repository, without a network.
+  const model = isBuiltIn ? own : `hf:${repository}`;
+  const isServed = command !== 'fit' && /^i?q\d/.test(near);
+  const typed = takes && !isServed ? ['--dtype', near] : [];
+  const note = typed.length > 0 || isTyped ? [] : [`the type ${type} is counted by minimind fit`];
+  const mixture = near === type.toLowerCase() ? [] : [`${type} is counted as ${near}`];
+  return {
+    words: [command, model, ...typed, ...rest],
+    models: [model],
+    leftOut: typed.length > 0 ? mixture : note,
+  };
 }
 
 /** The line for several models in one word: `compare a.yaml,b.yaml`. */

@@ -88,7 +88,9 @@ export function entryNamed<Entry extends Named>(
   if (exact) return { entry: exact, others: [], isShort: false };
   const [, size] = MEMORY_ALONE.exec(text) ?? [];
   if (size !== undefined) throw memoryAlone(text, Number(size), entries);
-  const query = foldedGpuName(text);
+  const target = targetCards(text, entries);
+  if (target !== undefined) return target;
+  const query = withSuper(foldedGpuName(text), entries);
   if (query === '') throw unknown(text, entries);
   const same = entries.find(({ name }) => foldedGpuName(name) === query);
   if (same) return { entry: same, others: [], isShort: false };
@@ -119,6 +121,55 @@ export function entryNamed<Entry extends Named>(
     others: isWhole ? [] : others.map(({ entry }) => entry),
     isShort: variants.length > 0,
   };
+}
+
+/** Letters after the number of a card for its faster kinds: 4080s, 4070 tis. */
+const SHORT_SUPER = /^((?:rtx|gtx)?\d{4})(t?i?)s$/;
+
+/** A name with the word for a letter, where such a card is known. */
+function withSuper(query: string, entries: readonly Named[]): string {
+  const [, base, ti] = SHORT_SUPER.exec(query) ?? [];
+  if (base === undefined) return query;
+  const whole = `${base}${ti === '' ? '' : 'ti'}super`;
+  const isKnown = entries.some((entry) => furtherWords(whole, entry) !== undefined);
+  return isKnown ? whole : query;
+}
+
+/** Cards by their targets in ROCm, the usual one first: ROCm documentation, "Accelerator and GPU hardware specifications". */
+const TARGETS: Readonly<Record<string, readonly string[]>> = {
+  gfx906: ['mi50-32gb', 'mi60', 'mi50-16gb'],
+  gfx908: ['mi100'],
+  gfx90a: ['mi210', 'mi250', 'mi250x'],
+  gfx942: ['mi300x', 'mi325x', 'mi300a'],
+  gfx950: ['mi355x', 'mi350x'],
+  gfx1030: ['rx-6800-xt', 'rx-6900-xt', 'rx-6800', 'rx-6950-xt'],
+  gfx1031: ['rx-6700-xt', 'rx-6750-xt', 'rx-6700'],
+  gfx1032: ['rx-6600', 'rx-6600-xt', 'rx-6650-xt'],
+  gfx1100: ['rx-7900-xtx', 'rx-7900-xt', 'rx-7900-gre'],
+  gfx1101: ['rx-7800-xt', 'rx-7700-xt'],
+  gfx1102: ['rx-7600', 'rx-7600-xt'],
+  gfx1200: ['rx-9060-xt-16gb', 'rx-9060-xt-8gb'],
+  gfx1201: ['rx-9070-xt', 'rx-9070', 'rx-9070-gre'],
+};
+
+/**
+ * The only card of a target; undefined for another text.
+ * @throws UserError with the cards of a target that has several.
+ */
+function targetCards<Entry extends Named>(
+  text: string,
+  entries: readonly Entry[],
+): NameMatch<Entry> | undefined {
+  const names = TARGETS[text.trim().toLowerCase()] ?? [];
+  const found = names.flatMap((name) => entries.find((entry) => entry.name === name) ?? []);
+  const [first] = found;
+  if (first === undefined) return undefined;
+  if (found.length > 1)
+    throw ambiguous(
+      text,
+      found.map((entry) => ({ entry, lacks: [] })),
+    );
+  return { entry: first, others: [], isShort: true };
 }
 
 /**

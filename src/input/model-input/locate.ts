@@ -343,21 +343,24 @@ export function presetAdvice(name: string): string {
     return `${family} is a family: write one of its presets, ${[...shown, hub].filter(Boolean).join(', ')}; ${all} shows them`;
   }
   const alike = name.includes('/') ? [] : [...modelsWithWords(name), ...presetsWithWords(name)];
-  if (alike.length === 1 && repository === undefined) return `did you mean ${alike[0]}?`;
+  const [only] = alike.length === 1 && repository === undefined ? alike : [];
+  if (only !== undefined && !isVariant(name, only)) return `did you mean ${only}?`;
   const choice = alike.length > 0 && repository === undefined ? modelChoice(name) : undefined;
   if (choice) {
     return choice.isWhole
       ? choice.advice
       : `${choice.advice}; ${commandText('list', [name])} shows all`;
   }
-  const close = nearestPreset(name);
+  const nearby = only ?? nearestPreset(name);
+  const close = nearby === undefined || isVariant(name, nearby) ? undefined : nearby;
   if (close !== undefined) return `did you mean ${close}?`;
   const elsewhere = repository && hubSuggestion(repository);
   if (elsewhere === undefined && IS_CLOSED.test(name)) {
     return `its weights and its config are not published; ${commandText('list')} shows models whose are`;
   }
   if (elsewhere === undefined) {
-    return `${commandText('list')} shows the presets; a model of the hub is hf:ORG/NAME`;
+    const another = nearby === undefined ? '' : `${nearby} is another model; `;
+    return `${another}${commandText('list')} shows the presets; a model of the hub is hf:ORG/NAME`;
   }
   return `its sizes are not built in: ${elsewhere}`;
 }
@@ -370,6 +373,32 @@ function presetsWithWords(name: string): string[] {
   return presetNames()
     .map(lastPart)
     .filter((preset) => words.every((word) => wordsOf(preset).includes(word)));
+}
+
+/** Words of a name, and letters apart from numbers: `minimind-3v` has minimind, 3, v. */
+const partsOf = (name: string): string[] =>
+  lastPart(name)
+    .toLowerCase()
+    .match(/[a-z]+|\d[\d.]*/g) ?? [];
+
+/** Words that say how a model was trained, and not which one it is. */
+const OF_TRAINING = /^(?:instruct|it|base|chat|hf|pt)$/;
+
+/**
+ * Whether two names differ in words alone that make another model, so that none is misspelled: granite-4.0-micro is not
+ * granite-4.0-h-micro, and minimind-3v sees.
+ */
+function isVariant(name: string, other: string): boolean {
+  const [own, others] = [partsOf(name), partsOf(other)];
+  const more = own.filter((part) => !others.includes(part));
+  const fewer = others.filter((part) => !own.includes(part));
+  const isLetters = (part: string) => /^[a-z]+$/.test(part) && !OF_TRAINING.test(part);
+  const hasAll = (some: readonly string[], rest: readonly string[]) =>
+    rest.length === 0 &&
+    some.length > 0 &&
+    some.every(isLetters) &&
+    some.every((part) => part.length < 3);
+  return hasAll(more, fewer) || hasAll(fewer, more);
 }
 
 /** Models that are only a service. */

@@ -49,7 +49,7 @@ const SERVERS: readonly Guess[] = [
     'mlx_lm.generate --model mlx-community/Qwen3-8B-4bit --prompt "hi" --max-tokens 100',
     is('fit Qwen3-8B --dtype int4 --output-tokens 100 --gpu h100-80gb'),
   ],
-  ['mlx_lm.generate --model hf --prompt "hi" -m 4', is('generate hf --max-tokens 4 hi')],
+  ['mlx_lm.generate --model talk --prompt "hi" -m 4', is('generate talk --max-tokens 4 hi')],
   ['mlx_lm.fuse --model hf', says('--merge-lora DIR')],
   ['accelerate config', says('docs/coming-from.md')],
 ];

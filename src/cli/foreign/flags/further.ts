@@ -18,14 +18,71 @@ export const FURTHER_FLAGS: readonly FlagRow[] = [
   ],
   [
     'offload=optimizer',
-    'offload-optimizer=cpu,offload-optimizer,offload-optimizer-device=cpu,optimizer-cpu-offload,zero-offload',
+    'cpu-offload,offload-to-cpu,offload-cpu,cpu-offload-optimizer,offload-optimizer=cpu,offload-optimizer,offload-optimizer-device=cpu,optimizer-cpu-offload,zero-offload',
     ['deepspeed', 'accelerate', 'megatron'],
   ],
   [
     'offload=parameters',
-    'offload-param=cpu,offload-param,offload-param-device=cpu,fsdp-offload-params',
+    'cpu-offload-params,cpu-offload-parameters,fsdp-cpu-offload,offload-params,offload-parameters,offload-param=cpu,offload-param,offload-param-device=cpu,fsdp-offload-params',
     ['deepspeed', 'accelerate'],
   ],
+  // Tokens of a training, on which the shape of a model does not depend.
+  [
+    '<none>@plan',
+    'data=~^\\d,tokens=,train-tokens=,training-tokens=,dataset-tokens=,num-tokens=',
+    ['speech'],
+  ],
+  // How the types of a file are found: it is written with rounding to the nearest value here.
+  [
+    '<none>@convert-checkpoint',
+    [
+      'method',
+      'quant-method',
+      'quantization-method',
+      'algorithm',
+      'algo',
+      'quant-algo',
+      'scheme',
+      'quant-type',
+    ]
+      .map(
+        (name) =>
+          `${name}=~^(?:awq|gptq|hqq|bnb|bitsandbytes|smooth_?quant|auto_?round|spqr|quip|aqlm|exl[23]|marlin|dwq|omniquant|torchao|quanto)`,
+      )
+      .join(),
+    ['autogptq', 'mlx', 'speech'],
+  ],
+  ['@convert-checkpoint', 'method=rtn,algorithm=rtn,algo=rtn', ['speech']],
+  [
+    '<shown>@list',
+    'list-models,show-models,available-models,supported-models,list-presets',
+    ['speech'],
+  ],
+  [
+    '>list --details@fit|profile|plan|compare|train-plan|generate|inspect|validate',
+    'list-models,show-models,available-models,supported-models,list-presets',
+    ['speech'],
+  ],
+  [
+    '<shown>@profile',
+    'flops-per-token,flops-per-step,training-flops,inference-flops,total-params,trainable-params,trainable-parameters,' +
+      'non-embedding-params,active-params,total-parameters,param-count,params-count,memory-usage,weight-memory,' +
+      'weights-size,kv-cache-size,kv-size,kv-per-token,bytes-per-token,checkpoint-size,file-size,gflops,tflops',
+    ['speech'],
+  ],
+  ['dtype=bf16@convert-checkpoint', 'to-bf16,to-bfloat16,as-bf16,convert-to-bf16', ['speech']],
+  [
+    'dtype=f16@convert-checkpoint',
+    'to-f16,to-fp16,to-float16,to-half,as-fp16,convert-to-fp16',
+    ['speech'],
+  ],
+  [
+    'dtype=f32@convert-checkpoint',
+    'to-f32,to-fp32,to-float32,to-float,as-fp32,convert-to-fp32',
+    ['speech'],
+  ],
+  ['quantize=int8@convert-checkpoint', 'to-int8,to-8bit,as-int8', ['speech']],
+  ['quantize=int4@convert-checkpoint', 'to-int4,to-4bit,as-int4', ['speech']],
   // A seed in one program, and a length in speech.
   ['<none>@profile|fit|compare', 's=~^\\d+$', ['llama.cpp', 'speech']],
   ['<none>', 'sglang.max-total-tokens=', ['sglang']],

@@ -3,7 +3,8 @@ import type { FlagRow } from './flag-row.js';
 
 /** Rows of runs and answers. */
 export const RUNS_AND_ANSWERS: readonly FlagRow[] = [
-  ['temperature', 'temp,t', ['llama.cpp', 'mlx', 'speech']],
+  // Threads in llama.cpp, which are whole numbers.
+  ['temperature', 'temp,t=~^(?:[01]|[012]?\\.\\d+)$', ['llama.cpp', 'mlx', 'speech']],
   [
     'repetition-penalty',
     'repeat-penalty,rep-penalty,repetition-penality',

@@ -22,7 +22,9 @@ interface NameInPath {
  * Names that a path can end with, the longest first: `/data/Qwen/Qwen3-8B` with its organization and without it,
  * `Qwen3-8B-Q4_K_M.gguf` and `Qwen3-8B-AWQ` without their types. None for a path that exists, and for a plain name.
  */
-export function namesInPath(text: string): readonly NameInPath[] {
+export function namesInPath(written: string): readonly NameInPath[] {
+  // A type as Ollama and llama.cpp write it: `hf.co/ORG/NAME:Q4_K_M`.
+  const { text, type } = withoutTag(written);
   const parts = text
     .replaceAll('\\', '/')
     .split('/')
@@ -36,7 +38,7 @@ export function namesInPath(text: string): readonly NameInPath[] {
   if (text.startsWith('hf:') || !isNamed || fs.existsSync(text)) return [];
   const [, typed = stem, ofFile] = (isFile ? TYPED.exec(stem) : null) ?? [];
   const { name, dtype } =
-    quantized === undefined ? { name: typed, dtype: ofFile } : typedName(quantized);
+    quantized === undefined ? { name: typed, dtype: type ?? ofFile } : typedName(quantized, type);
   // A repository of the same organization has the model itself.
   const isOrganized = folder !== undefined && (parts.length > 2 || quantized !== undefined);
   const organized = isOrganized ? [`${folder}/${name}`] : [];
@@ -51,10 +53,20 @@ export function namesInPath(text: string): readonly NameInPath[] {
 }
 
 /** A name with the type of its weights; of a repository of GGUF files, that of its usual one. */
-const typedName = ({ name, dtype }: QuantizedName): QuantizedName => ({
+const typedName = ({ name, dtype }: QuantizedName, tag: string | undefined): QuantizedName => ({
   name,
-  dtype: dtype ?? usualType(name),
+  dtype: tag ?? dtype ?? usualType(name),
 });
+
+/** A repository before a type, and the type without the sign of the mixtures of Unsloth. */
+const TAGGED =
+  /^([^:]*(?::\/\/[^:]*)?\/[^:/]+):(?:UD-)?((?:i?q)\d\w*|tq[12]_0|mxfp4|bf16|f16|f32)$/i;
+
+/** A name without the type after its colon, and the type. */
+export function withoutTag(text: string): { readonly text: string; readonly type?: string } {
+  const [, repository, type] = TAGGED.exec(text) ?? [];
+  return repository === undefined || type === undefined ? { text } : { text: repository, type };
+}
 
 /** Properties of a command that decide how it takes a model. */
 export interface Takes {
@@ -77,11 +89,15 @@ export function typeFlag(
   return Object.hasOwn(flags, flag) && !isGiven ? flag : undefined;
 }
 
+/** Whether a type is a mixture of another program, with larger embeddings: `q4_k_xl`, `q6_k_l`. */
+export const isOtherMixture = (dtype: string): boolean =>
+  /^q\d_k_x*l$/.test(dtype) && dtype !== 'q3_k_l';
+
 /** The type of llama.cpp that is nearest to a mixture of another program, or to its bits alone: q4_k_xl, q4. */
 export const nearType = (dtype: string): string =>
   dtype
-    .replace(/^q8$/i, 'q8_0')
-    .replace(/^q([2-6])(_k_xl)?$/i, (_, bits, isLarge) =>
+    .replace(/^q8(?:_k_x*l)?$/i, 'q8_0')
+    .replace(/^q([2-6])(_k_x*l)?$/i, (_, bits, isLarge) =>
       bits === '2' || bits === '6'
         ? `q${bits}_k`
         : `q${bits}_k_${bits === '3' && isLarge ? 'l' : 'm'}`,

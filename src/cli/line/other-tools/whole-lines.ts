@@ -20,6 +20,9 @@ export const wholeLine = (typed: TypedLine, given: GivenFlag): MeantLine | undef
   asReplicas(typed) ??
   asWholeReplicas(typed, given) ??
   asAllMachines(typed) ??
+  asEndOfDecay(typed, given) ??
+  asPreferences(typed, given) ??
+  asOffloadOfShards(typed) ??
   asSampleLength(typed) ??
   asBenchTest(typed) ??
   asAnswers(typed) ??
@@ -133,24 +136,131 @@ function asWholeReplicas(typed: TypedLine, given: GivenFlag): MeantLine | undefi
 }
 
 /** Flags for machines and for the GPUs of each, which programs have in their configs: `trainer.nnodes=2`. */
-const MACHINES = /^(?:--)?(?:\w+\.)*(?:actor[-_])?(?:nnodes|num[-_]nodes|num[-_]machines)(?:=|$)/;
+const MACHINES =
+  /^(?:--)?(?:\w+\.)*(?:actor[-_])?(?:n?nodes|(?:num|n)[-_](?:nodes|machines|hosts)|machines|hosts)(?:=|$)/;
 const OF_A_MACHINE =
-  /^(?:--)?(?:\w+\.)*(?:actor[-_])?(?:n[-_]gpus[-_]per[-_]node|(?:num[-_])?gpus[-_]per[-_]node|devices)(?:=|$)/;
+  /^(?:--)?(?:\w+\.)*(?:actor[-_])?(?:(?:n(?:um)?[-_])?(?:gpus|devices|tasks|procs?)[-_]per[-_](?:node|machine|host)|nproc[-_]per[-_]node|ntasks[-_]per[-_]node|devices|num[-_]gpus)(?:=|$)/;
+
+/** Our own number of GPUs, which a line with a number of machines has for each. */
+const OWN_NUMBER = /^--gpus(?:=|$)/;
+
+/** A machine with GPUs as a name: `8xh100`. */
+const NAMED_MACHINE = /^(\d{1,2})\s*x\s*(\D.*)$/i;
+
+/** GPUs of a usual machine for training. */
+const USUAL_MACHINE = 8;
 
 /** The line with the GPUs of all machines. */
 function asAllMachines(typed: TypedLine): MeantLine | undefined {
-  if (!typed.isOfTool || !Object.hasOwn(typed.command.flags, 'gpus')) return undefined;
-  const [machines, each] = [MACHINES, OF_A_MACHINE].map((name) => numberOf(typed, name)) as [
-    Slots,
-    Slots,
-  ];
-  const gpus = machines.value * each.value;
-  if (machines.at < 0 || each.at < 0 || !(gpus > 0)) return undefined;
+  if (!Object.hasOwn(typed.command.flags, 'gpus')) return undefined;
+  const [machines, each, own] = [MACHINES, OF_A_MACHINE, OWN_NUMBER].map((name) =>
+    numberOf(typed, name),
+  ) as [Slots, Slots, Slots];
+  if (machines.at < 0 || !(machines.value > 0)) return undefined;
+  const number = each.at < 0 && !typed.isOfTool ? own : each;
+  if (number.at < 0) return typed.isOfTool ? undefined : asMachines(typed, machines);
+  const gpus = machines.value * number.value;
+  if (!(gpus > 0)) return undefined;
   const written = ['--gpus', String(gpus)];
   return {
-    ...typed.lineOf([...without(typed, [machines, each]), ...written]),
-    lead: `${machines.value} machines of ${each.value} GPUs:`,
+    ...typed.lineOf([...without(typed, [machines, number]), ...written]),
+    lead: `${machines.value} machines of ${number.value} GPUs:`,
   };
+}
+
+/** The line with the GPUs of machines whose number of GPUs is in the name, or is that of most. */
+function asMachines(typed: TypedLine, machines: Slots): MeantLine | undefined {
+  const gpu = givenFlag(typed, 'gpu');
+  const [, count, card] = NAMED_MACHINE.exec(gpu?.value ?? '') ?? [];
+  if (gpu === undefined) return undefined;
+  const rest = without(typed, [machines]);
+  if (card === undefined || count === undefined) {
+    const gpus = machines.value * USUAL_MACHINE;
+    return {
+      ...typed.lineOf([...rest, '--gpus', String(gpus)]),
+      lead: `${machines.value} machines, with ${USUAL_MACHINE} GPUs in each:`,
+      hasExample: true,
+    };
+  }
+  const named = ['--gpu', card, '--gpus', String(machines.value * Number(count))];
+  const both = without(typed, [machines, { ...gpu, value: 0 }]);
+  return {
+    ...typed.lineOf([...both, ...named]),
+    lead: `${machines.value} machines of ${count} GPUs:`,
+  };
+}
+
+/** Names of the step at which the decay of a training ends: karpathy/nanoGPT train.py, Megatron-LM arguments.py. */
+const END_OF_DECAY = /^(?:lr[-_])?decay[-_](?:iters|steps)$/i;
+
+/** Schedules whose decay is a part at the end. */
+const LATE_DECAY = /^(?:wsd|torchtitan)$/i;
+
+/** The line without the step at which a decay ends, which is the last one here, or with that step as the last one. */
+function asEndOfDecay(
+  typed: TypedLine,
+  { at, name, written, value }: GivenFlag,
+): MeantLine | undefined {
+  if (typed.command.id !== 'train-plan' || !END_OF_DECAY.test(name)) return undefined;
+  if (LATE_DECAY.test(valueGiven(typed, 'schedule') ?? '')) return undefined;
+  const end = value ?? typed.words[at + 1];
+  const length = value === undefined ? 2 : 1;
+  const steps = valueGiven(typed, 'steps', at);
+  if (end === undefined || !/^\d[\d_.]*[km]?$/i.test(end)) return undefined;
+  const others = ['tokens', 'epochs'].some((each) => valueGiven(typed, each, at) !== undefined);
+  if (steps === undefined && !others) {
+    return {
+      ...typed.corrected(at, ['--steps', end], length),
+      lead: 'the decay ends at the last step:',
+    };
+  }
+  const reason =
+    Number(steps) === Number(end)
+      ? 'is the last step'
+      : 'is not the last step, where the decay ends here';
+  return { ...typed.corrected(at, [], length), leftOut: [`${written} ${end} ${reason}`] };
+}
+
+/** Trainings on preferences and rewards, and those of them that have a second model for reference. */
+const OF_PREFERENCES =
+  /^(?:use-|do-|train-)?(?:dpo|grpo|ppo|kto|orpo|rloo|rlhf|simpo|cpo|ipo|gspo|dapo|reinforce)$/i;
+const WITHOUT_REFERENCE = /(?:orpo|simpo|cpo)$/i;
+
+/** The line of a training for a switch with a method of preferences, whose further models are not counted. */
+function asPreferences(
+  typed: TypedLine,
+  { at, name, written, value }: GivenFlag,
+): MeantLine | undefined {
+  const folded = name.replaceAll('_', '-');
+  if (!OF_PREFERENCES.test(folded) || value !== undefined) return undefined;
+  const { flags } = typed.command;
+  const hasPurpose = Object.hasOwn(flags, 'for');
+  if (!hasPurpose && typed.command.id !== 'train-plan') return undefined;
+  const isGiven = valueGiven(typed, 'for') !== undefined;
+  const isOfAdapters = OF_LORA.test(typed.words.join(' '));
+  const words = hasPurpose && !isGiven && !isOfAdapters ? ['--for', 'training'] : [];
+  const truth = TRUE.test(typed.words[at + 1] ?? '') ? 2 : 1;
+  const further = WITHOUT_REFERENCE.test(folded)
+    ? 'is counted as a training on samples'
+    : 'is counted as a training of the model alone, without a model of reference or reward';
+  return { ...typed.corrected(at, words, truth), leftOut: [`${written} ${further}`] };
+}
+
+/** Switches that move the state of a training into system memory, without saying which part. */
+const OFFLOAD = /^(?:cpu[-_]offload|offload[-_](?:to[-_])?cpu|offload)$/i;
+
+/** The line with the parameters in system memory, where FSDP divides them: torch.distributed.fsdp.CPUOffload. */
+function asOffloadOfShards(typed: TypedLine): MeantLine | undefined {
+  const isSharded = typed.words.some((word) => /^--(?:use[-_])?fsdp2?(?:=|$)/i.test(word));
+  if (!isSharded || !Object.hasOwn(typed.command.flags, 'offload')) return undefined;
+  const at = typed.words.findIndex((word) => OFFLOAD.test(word.replace(/^--|=.*$/gs, '')));
+  const [, inline] = typed.words[at]?.split(/=(.*)/s) ?? [];
+  const isNext = inline === undefined && TRUE.test(typed.words[at + 1] ?? '');
+  if (at < 0 || (inline !== undefined && !TRUE.test(inline))) return undefined;
+  // A value that says which part is one of ours.
+  if (inline === undefined && !isNext && !typed.isValueMissing(at + 1)) return undefined;
+  const lead = 'FSDP offloads the parameters:';
+  return { ...typed.corrected(at, ['--offload', 'parameters'], isNext ? 2 : 1), lead };
 }
 
 /** Lengths of a sample in verl, whose sum is that of the sequence that it trains: docs/examples/config.rst. */
