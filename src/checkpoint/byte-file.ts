@@ -1,5 +1,6 @@
 import fs from 'node:fs';
 import { UserError, usageError } from '../base/errors.js';
+import { refuseUnconfined } from '../base/files/confined-reads.js';
 import { codeOf, missingAdvice, missingReason, systemAdvice } from '../base/files/file-system.js';
 import { noteInput } from '../base/files/input-registry.js';
 import {
@@ -46,6 +47,7 @@ export class ByteFile {
     const mounted = mountedFile(path);
     if (mounted && mounted.localPath === undefined) return new PartlyHere(path, mounted);
     const place = mounted?.localPath ?? path;
+    if (mounted === undefined) refuseUnconfined(path);
     let descriptor: number | undefined;
     try {
       // O_NONBLOCK: opening a named pipe would block until a writer opens it.

@@ -108,6 +108,17 @@ function refusePicture(output: string, endings: readonly string[]): void {
   }
 }
 
+const NO_PICTURE = () =>
+  usageError(
+    'with these flags, the answer has no picture',
+    'write --format html for the answer as a page',
+  );
+
+async function hasPicture(report: Report): Promise<boolean> {
+  const { mainPictures } = await import('../report/kit/report.js');
+  return mainPictures(report).length > 0;
+}
+
 /** The first ending of a format. */
 const usualEnding = (format: Format) =>
   Object.keys(ENDINGS).find((ending) => ENDINGS[ending] === format) ?? '.txt';
@@ -462,7 +473,7 @@ export abstract class BaseCommand extends Command {
     const whole = report(result);
     // Not copied otherwise: a report computes the long table of CSV on demand.
     const built: Report = isCard ? { ...whole, next: undefined } : whole;
-    if (format === 'svg') await this.#refuseMissingPicture(built);
+    if (format === 'svg' && !(await hasPicture(built))) return this.#withoutPicture(flags, built);
     const source = format === 'html' && {
       command: pasteable([...(this.id ?? '').split(':'), ...this.argv]),
       version: this.config.version,
@@ -476,14 +487,22 @@ export abstract class BaseCommand extends Command {
     return result;
   }
 
-  /** @throws UserError for an answer that has no picture with these flags. */
-  async #refuseMissingPicture(report: Report): Promise<void> {
-    const { mainPictures } = await import('../report/kit/report.js');
-    if (mainPictures(report).length > 0) return;
-    throw usageError(
-      'with these flags, the answer has no picture',
-      'write --format html for the answer as a page',
-    );
+  /** Prints an answer without a picture as a table, as its work is done. @throws UserError afterwards. */
+  async #withoutPicture(
+    flags: OutputFlags & { readonly details?: boolean },
+    report: Report,
+  ): Promise<never> {
+    const { render } = await import('../report/render/render.js');
+    // Standard output may be the file of a picture.
+    const stream = isStdout(flags.output) ? process.stderr : process.stdout;
+    const options = { ...renderOptions(stream, flags['no-color']), details: flags.details };
+    stream.write(await render(report, 'table', options));
+    throw NO_PICTURE();
+  }
+
+  /** Refuses a picture before the work, where the flags say that the answer has none. */
+  protected refuseMissingPicture(flags: OutputFlags, canHavePicture: boolean): void {
+    if (formatOf(flags) === 'svg' && !canHavePicture) throw NO_PICTURE();
   }
 
   /** Writes a text to stdout for `--save -`. The answer goes to the file of `-o`; in JSON the text is part of it. */

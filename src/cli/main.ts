@@ -6,6 +6,7 @@ import { Config } from '@oclif/core/config';
 import type { LoadOptions } from '@oclif/core/interfaces';
 import { run } from '@oclif/core/run';
 import { ERROR_CODES, UserError, usageError } from '../base/errors.js';
+import { confineReads, READ_ROOT } from '../base/files/confined-reads.js';
 import { handleSignals } from '../base/files/early-end.js';
 import { systemAdvice } from '../base/files/file-system.js';
 import { beginInputs, writtenFiles } from '../base/files/input-registry.js';
@@ -55,6 +56,7 @@ export async function runCommandLine(
   beginMounts();
   let config: Config | undefined;
   try {
+    confineReads(process.env[READ_ROOT]);
     config = await loadConfig(root, load);
     spellAsFlags(config.findCommand(words[0] ?? '')?.id ?? words.slice(0, 2).join(':'));
     if (isHelpAtEnd(words, config)) words = [...words.slice(0, -1), '--help'];

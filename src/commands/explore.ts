@@ -135,10 +135,13 @@ export default class Explore extends BaseCommand {
 const pageOf = (output: string | undefined): string | undefined =>
   output !== undefined && /^\.html?$/.test(endingOf(output)) ? output : undefined;
 
-/** Flags of the answer beside a page that `--output` names. */
-const answerFlags = <Given extends { readonly output?: string | undefined }>(
+/** Flags of the answer beside a page that `--output` names: its ending is not the format of the answer. */
+const answerFlags = <
+  Given extends { readonly output?: string | undefined; readonly format?: string | undefined },
+>(
   flags: Given,
-): Given => (pageOf(flags.output) === undefined ? flags : { ...flags, output: undefined });
+): Given =>
+  pageOf(flags.output) === undefined ? flags : { ...flags, output: undefined, format: 'table' };
 
 interface Overrides {
   readonly set?: readonly string[] | undefined;

@@ -39,7 +39,7 @@ export default class Mcp extends BaseCommand {
 
 function realFolder(folder: string): string {
   try {
-    const real = fs.realpathSync(folder);
+    const real = fs.realpathSync.native(folder);
     if (fs.statSync(real).isDirectory()) return real;
   } catch {
     // The error below names it.

@@ -59,6 +59,7 @@ export default class QuickTest extends BaseCommand {
 
   async run() {
     const { args, flags, metadata } = await this.parse(QuickTest);
+    this.refuseMissingPicture(flags, flags.overfit);
     const isSeedGiven = metadata.flags.seed?.setFromDefault !== true;
     const place = locateModel(await this.modelGiven(flags, args.config, 'hybrid/tiny'));
     const own = checkpointAsConfig(place, sourceOf(flags));

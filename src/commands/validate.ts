@@ -10,6 +10,7 @@ import {
   readAs,
   set,
 } from '../cli/flags/flags.js';
+import { isStdout } from '../cli/output.js';
 import { validationOf } from '../library/validate/validate.js';
 import { validatedFiles } from '../library/validate/validate-files.js';
 import { FORMATS } from '../report/kit/report.js';
@@ -52,20 +53,29 @@ export default class Validate extends BaseCommand {
       argv.length > 0
         ? (argv as string[])
         : [await this.modelGiven(flags, undefined, 'minimind2-small')];
-    const { loaded, error } = await validatedFiles(given, flags);
+    const { loaded, error, failures } = await validatedFiles(given, flags);
     await this.warnAbout(
       flags,
       loaded.flatMap(({ warnings }) => warnings),
     );
     const result = validationOf(loaded);
     const { files } = result;
+    const format = formatOf(flags);
+    // In a terminal, the problems are on stderr.
+    const isOnTerminal = format === 'table' && isStdout(flags.output);
     const report = () =>
-      validationReport(result, { given: given.length, modelWords: modelWords(flags) });
+      validationReport(result, {
+        failures,
+        modelWords: modelWords(flags),
+        hasProblems: !isOnTerminal,
+      });
     if (!error) return this.answer(flags, result, report);
     // An invalid config is a failed check here, unlike a file that cannot be read.
     if (error.code === 'invalid-config') error.exitCode = 1;
-    // The answer includes the result for valid files, except in JSON, which has only the error.
-    if (files.length > 0 && formatOf(flags) !== 'json') await this.answer(flags, result, report);
+    // The answer includes all files, except in JSON and annotations, which have the error.
+    const isAnswered = files.length > 0 || (format !== 'github' && !isOnTerminal);
+    const isRead = files.length > 0 || error.code === 'invalid-config';
+    if (format !== 'json' && isAnswered && isRead) await this.answer(flags, result, report);
     throw error;
   }
 }

@@ -1,3 +1,4 @@
+import type { Problem } from '../base/errors.js';
 import { commandText, nextCommand, setting } from '../base/text/setting.js';
 import { formatBytes, formatInteger, shortCount } from '../base/text/units.js';
 import { counted, joined } from '../base/text/words.js';
@@ -7,11 +8,12 @@ import type { OnnxValue } from '../engine/onnx-export.js';
 import type { Architecture } from '../model/architecture/family.js';
 import type { FamilySummary } from '../model/budget/family-counts.js';
 import type { ValidFile } from './command-results.js';
-import type { Report, TableBlock } from './kit/report.js';
+import type { Field, Report, TableBlock } from './kit/report.js';
 import {
   headingBlock,
   integerCell,
   leftColumn,
+  listBlocks,
   moreNote,
   noteOf,
   right,
@@ -216,33 +218,79 @@ export function initReport(written: {
 const MOST_ROWS = 16;
 const FIRST_ROWS = 10;
 
+/** A config that is not valid. */
+interface InvalidFile {
+  readonly file: string;
+  readonly problems: readonly Problem[];
+}
+
 /**
- * @param given Number of files, with those that are not valid.
+ * @param failures The files that are not valid.
  * @param modelWords Flags of the models, for the next command.
+ * @param hasProblems Whether the report has the problems; in a terminal they are on stderr.
  */
 export function validationReport(
   { files }: { readonly files: readonly ValidFile[] },
-  { given, modelWords }: { readonly given: number; readonly modelWords: readonly string[] },
+  {
+    failures,
+    modelWords,
+    hasProblems,
+  }: {
+    readonly failures: readonly InvalidFile[];
+    readonly modelWords: readonly string[];
+    readonly hasProblems: boolean;
+  },
 ): Report {
   const valid = files.length;
+  const all = [...failures, ...files];
   const warnings = sumOf(files, (file) => file.warnings.length);
-  const isCut = valid > MOST_ROWS;
-  const first = isCut ? filesTable(files.slice(0, FIRST_ROWS)) : filesTable(files);
+  const isCut = all.length > MOST_ROWS;
+  const first = isCut ? filesTable(all.slice(0, FIRST_ROWS)) : filesTable(all);
+  const problems = all.flatMap(problemsOf);
   return {
     verdict: {
       text:
-        (valid === given
+        (failures.length === 0
           ? `valid: ${counted(valid, 'file')}`
-          : `${valid} of ${counted(given, 'file')} ${valid === 1 ? 'is' : 'are'} valid`) +
+          : `${valid} of ${counted(all.length, 'file')} ${valid === 1 ? 'is' : 'are'} valid`) +
         (warnings === 0 ? '' : `, ${counted(warnings, 'warning')}`),
-      tone: valid === given ? 'good' : 'bad',
+      tone: failures.length === 0 ? 'good' : 'bad',
     },
-    blocks: [first, ...(isCut ? moreNote(valid - FIRST_ROWS, 'details') : [])],
-    details: isCut ? [headingBlock('All valid files'), filesTable(files)] : [],
+    blocks: [
+      first,
+      ...(isCut ? moreNote(all.length - FIRST_ROWS, 'details') : []),
+      ...(hasProblems ? listBlocks('Problems', problems, PROBLEM_FIELDS) : []),
+    ],
+    details: isCut ? [headingBlock('All files'), filesTable(all)] : [],
     next: files[0] && nextOf(files[0], modelWords),
-    data: filesTable(files),
+    data: filesTable(all, [
+      right('errors', 'errors', (each) => integerCell(errorsOf(each))),
+      wrapColumn('problems', 'problems', (each) => problemsOf(each).map(problemLine).join('\n')),
+    ]),
   };
 }
+
+const problemsOf = (each: ValidFile | InvalidFile): readonly Problem[] =>
+  'valid' in each ? each.warnings : each.problems;
+
+const errorsOf = (each: ValidFile | InvalidFile): number =>
+  problemsOf(each).filter(({ severity }) => severity === 'error').length;
+
+const PROBLEM_FIELDS: readonly Field<Problem>[] = [
+  wrapColumn('file', 'file', ({ file }) => file),
+  right('line', 'line', ({ line }) => integerCell(line ?? null)),
+  leftColumn('', 'severity', ({ severity }) => ({
+    text: severity,
+    tone: severity === 'error' ? 'bad' : 'warning',
+  })),
+  wrapColumn('setting', 'path', ({ path }) => path ?? ''),
+  wrapColumn('problem', 'message', ({ message }) => message),
+  wrapColumn('fix', 'suggestion', ({ suggestion }) => suggestion ?? ''),
+];
+
+/** A problem in one line, for a cell: `error: x.yaml:3:5: model.x: unknown key "x" → did you mean "y"?` */
+const problemLine = ({ severity, file, line, column, path, message, suggestion }: Problem) =>
+  `${severity}: ${present([[file, line, column].filter((part) => part !== undefined).join(':'), path, message]).join(': ')}${suggestion === undefined ? '' : ` → ${suggestion}`}`;
 
 /** A config of a training is planned, one of a model profiled. */
 const nextOf = ({ file, program, family }: ValidFile, modelWords: readonly string[]) => {
@@ -250,22 +298,41 @@ const nextOf = ({ file, program, family }: ValidFile, modelWords: readonly strin
   return family === null ? undefined : nextCommand('trainPlan', [file]);
 };
 
-const filesTable = (files: readonly ValidFile[]): TableBlock =>
+const filesTable = (
+  files: readonly (ValidFile | InvalidFile)[],
+  more: readonly Field<ValidFile | InvalidFile>[] = [],
+): TableBlock =>
   tableOf(files, [
     wrapColumn('file', 'file', ({ file }) => file),
-    leftColumn('result', 'verdict', () => ({ text: 'valid', tone: 'good' })),
-    ...(files.some(({ program }) => program !== undefined)
-      ? [leftColumn<ValidFile>('training with', 'program', ({ program }) => program ?? '–')]
-      : []),
-    leftColumn('family', 'family', ({ family }) => family ?? '–'),
-    right('parameters', 'parameters', ({ parameters }) =>
-      parameters === null ? { text: '–' } : integerCell(parameters),
+    leftColumn('result', 'verdict', (each) =>
+      'valid' in each
+        ? { text: 'valid', tone: 'good' }
+        : {
+            text: `not valid: ${counted(errorsOf(each), 'error')}`,
+            value: 'not valid',
+            tone: 'bad',
+          },
     ),
-    right('warnings', 'warnings', ({ warnings }) => ({
-      text: warnings.length === 0 ? '–' : String(warnings.length),
-      value: warnings.length,
-      ...(warnings.length > 0 && { tone: 'warning' as const }),
-    })),
+    ...(files.some((each) => 'program' in each)
+      ? [
+          leftColumn<ValidFile | InvalidFile>('training with', 'program', (each) =>
+            'valid' in each ? (each.program ?? '–') : '–',
+          ),
+        ]
+      : []),
+    leftColumn('family', 'family', (each) => ('valid' in each ? (each.family ?? '–') : '–')),
+    right('parameters', 'parameters', (each) =>
+      'valid' in each && each.parameters !== null ? integerCell(each.parameters) : { text: '–' },
+    ),
+    right('warnings', 'warnings', (each) => {
+      const warnings = problemsOf(each).filter(({ severity }) => severity === 'warning').length;
+      return {
+        text: warnings === 0 ? '–' : String(warnings),
+        value: warnings,
+        ...(warnings > 0 && { tone: 'warning' as const }),
+      };
+    }),
+    ...more,
   ]);
 
 // Report of `minimind export`: the files, inputs and outputs, and requirements for running them.

@@ -4,9 +4,11 @@ import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { createInterface } from 'node:readline';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import * as z from 'zod';
+import { READ_ROOT } from '../../src/base/files/confined-reads.js';
 import { confinedModel } from '../../src/cli/mcp/confined-paths.js';
-import { TOOLS } from '../../src/cli/mcp/tools.js';
+import { possiblePaths, TOOLS } from '../../src/cli/mcp/tools.js';
 import { inPackage } from '../fixtures.js';
 import { runHere } from '../run-here.js';
 
@@ -18,8 +20,18 @@ beforeAll(() => {
   fs.mkdirSync(root);
   fs.copyFileSync(inPackage('configs/hybrid/tiny.yaml'), path.join(root, 'own.yaml'));
   fs.writeFileSync(path.join(root, 'wrong.yaml'), 'model:\n  num_layer: 3\n');
-  fs.writeFileSync(path.join(folder, 'secret.yaml'), 'secret: 1\n');
+  fs.writeFileSync(path.join(folder, 'secret.yaml'), 'secret: hidden\n');
   fs.symlinkSync('../secret.yaml', path.join(root, 'link.yaml'));
+  fs.symlinkSync('link.yaml', path.join(root, 'chain.yaml'));
+  fs.mkdirSync(path.join(folder, 'far/away'), { recursive: true });
+  fs.copyFileSync(path.join(folder, 'secret.yaml'), path.join(folder, 'far/secret.yaml'));
+  fs.copyFileSync(path.join(folder, 'secret.yaml'), path.join(folder, 'far/away/secret.yaml'));
+  fs.symlinkSync('../far/away', path.join(root, 'way'));
+  fs.mkdirSync(path.join(root, 'hf.co'));
+  fs.copyFileSync(
+    inPackage('fixtures/minigpt/tiny-gqa/model.safetensors'),
+    path.join(root, 'own.safetensors'),
+  );
 });
 afterAll(() => fs.rmSync(folder, { recursive: true }));
 
@@ -72,42 +84,215 @@ describe('the tools', () => {
   });
 });
 
+/** Every way that a test knows to name the secret file beside the root, or one of the system. */
+const attacks = () => [
+  '../secret.yaml',
+  './../secret.yaml',
+  'nowhere/../../secret.yaml',
+  'own.yaml/../../secret.yaml',
+  'way/secret.yaml',
+  'way/../secret.yaml',
+  'way',
+  'link.yaml',
+  'chain.yaml',
+  path.join(folder, 'secret.yaml'),
+  `/${folder}/secret.yaml`,
+  `//localhost${folder}/secret.yaml`,
+  `${root}/../secret.yaml`,
+  '/dev/stdin',
+  '/proc/self/cwd/../secret.yaml',
+  '/etc/passwd',
+  `file://${folder}/secret.yaml`,
+  `FILE:${folder}/secret.yaml`,
+  '~/secret.yaml',
+  '~root/secret.yaml',
+  String.raw`..\secret.yaml`,
+  String.raw`\\localhost\share\secret.yaml`,
+  'hf.co/../../secret.yaml',
+  'hf:x/../../secret.yaml',
+  'https://../../secret.yaml',
+  'own.yaml,../secret.yaml',
+];
+
+/** A server in the root, until the test ends its input. */
+async function startServer() {
+  const child = spawn(process.execPath, [inPackage('bin/run.js'), 'mcp', '--root', root], {
+    stdio: ['pipe', 'pipe', 'inherit'],
+  });
+  const answers = new Map<number, (answer: Record<string, unknown>) => void>();
+  createInterface({ input: child.stdout }).on('line', (line) => {
+    const { id, result, error } = JSON.parse(line);
+    answers.get(id)?.(result ?? { error });
+  });
+  let id = 0;
+  const ask = (method: string, params: object) => {
+    id++;
+    child.stdin.write(`${JSON.stringify({ jsonrpc: '2.0', id, method, params })}\n`);
+    return new Promise<Record<string, unknown>>((resolve) => answers.set(id, resolve));
+  };
+  const call = async (name: string, input: object) => {
+    const { content, isError, error } = await ask('tools/call', { name, arguments: input });
+    const text = error ? JSON.stringify(error) : (content as [{ text: string }])[0].text;
+    return { text, isError: error ? true : isError };
+  };
+  const { serverInfo } = await ask('initialize', {
+    protocolVersion: '2025-06-18',
+    capabilities: {},
+    clientInfo: { name: 'test', version: '1' },
+  });
+  child.stdin.write('{"jsonrpc":"2.0","method":"notifications/initialized"}\n');
+  const end = async () => {
+    child.stdin.end();
+    expect(await once(child, 'close')).toEqual([0, null]);
+  };
+  return { serverInfo, ask, call, end };
+}
+
+/** Inputs of a tool that take texts, each with whether it takes a list of them. */
+const textInputs = (tool: string): [string, boolean][] => {
+  const { properties = {} } = z.toJSONSchema(TOOLS[tool]?.input as z.ZodObject) as {
+    properties?: Record<string, { type?: string; enum?: unknown }>;
+  };
+  return Object.entries(properties)
+    .filter(([, { type, enum: choices }]) => /^(?:string|array)$/.test(type ?? '') && !choices)
+    .map(([key, { type }]) => [key, type === 'array']);
+};
+
+/** The least that each tool requires. */
+const REQUIRED: Readonly<Record<string, object>> = {
+  validate: { models: ['own.yaml'] },
+  profile: { model: 'own.yaml' },
+  fit: { model: 'own.yaml' },
+  compare: { models: ['own.yaml'] },
+  inspect: { checkpoint: 'own.safetensors' },
+};
+
+describe('no text of any tool', () => {
+  it('is read as a path out of the root by the server', () => {
+    for (const [tool, required] of Object.entries(REQUIRED)) {
+      for (const [key, isList] of textInputs(tool)) {
+        if (key === 'filter') continue;
+        for (const attack of attacks()) {
+          const text = key === 'set' ? `model.x=${attack}` : attack;
+          const found = possiblePaths({ ...required, [key]: isList ? ['a=1', text] : text });
+          expect(found, `${tool} ${key}`).toContain(attack);
+        }
+      }
+    }
+  });
+
+  it('is read as one by the process that answers, even if the server let it pass', async () => {
+    for (const attack of attacks()) {
+      for (const words of [
+        ['profile', attack],
+        ['validate', 'own.yaml', attack],
+        ['inspect', attack],
+        ['fit', 'own.yaml', `--gpu=${attack}`],
+      ]) {
+        const { code, stdout, stderr } = await answered(words);
+        const answer = `${words.join(' ')}: ${stdout}${stderr}`;
+        expect(code, answer).not.toBe(0);
+        expect(answer).not.toMatch(/hidden|root:x/);
+      }
+    }
+  });
+});
+
+/** What the process says that answers a tool. */
+async function answered(words: readonly string[]) {
+  vi.stubEnv(READ_ROOT, root);
+  try {
+    return await runHere([...words, '--offline'], { cwd: root });
+  } finally {
+    vi.unstubAllEnvs();
+  }
+}
+
+describe('a link below the root', () => {
+  const put = (name: string, target: string) => {
+    fs.mkdirSync(path.dirname(path.join(root, name)), { recursive: true });
+    fs.symlinkSync(target, path.join(root, name));
+  };
+
+  it('leads no tool out of it, whatever file of a model it replaces', async () => {
+    const weights = inPackage('fixtures/minigpt/tiny-gqa/model.safetensors');
+    fs.copyFileSync(weights, path.join(folder, 'hidden.safetensors'));
+    fs.mkdirSync(path.join(folder, 'hidden'));
+    fs.copyFileSync(weights, path.join(folder, 'hidden/model.safetensors'));
+    put('weights/model.safetensors', '../../hidden.safetensors');
+    put('absolute/model.safetensors', path.join(folder, 'hidden.safetensors'));
+    put('chain/model.safetensors', '../weights/model.safetensors');
+    put('sharded/model-00001-of-00001.safetensors', '../../hidden.safetensors');
+    fs.writeFileSync(
+      path.join(root, 'sharded/model.safetensors.index.json'),
+      JSON.stringify({ weight_map: { a: 'model-00001-of-00001.safetensors' } }),
+    );
+    put('index/model.safetensors.index.json', '../../secret.yaml');
+    put('config/config.json', '../../secret.yaml');
+    put('named/weights.gguf', '../../hidden.safetensors');
+    put('plain/weights', '../../hidden.safetensors');
+    put('adapter/adapter_config.json', '../../secret.yaml');
+    put('deep/a/b', '../../../hidden');
+    put('ckpt/.metadata', '../../secret.yaml');
+    fs.copyFileSync(weights, path.join(root, 'inside.safetensors'));
+    put('allowed/model.safetensors', '../inside.safetensors');
+
+    const linked = [
+      ...[
+        'weights',
+        'weights/model.safetensors',
+        'absolute',
+        'chain',
+        'sharded',
+        'index',
+        'config',
+      ],
+      ...['named', 'named/weights.gguf', 'plain/weights', 'adapter', 'deep/a/b', 'ckpt'],
+      'sharded/model.safetensors.index.json',
+    ];
+    for (const model of linked) {
+      for (const command of ['inspect', 'profile', 'validate', 'compare']) {
+        const { code, stdout, stderr } = await answered([command, model]);
+        const answer = `${command} ${model}: ${stdout}${stderr}`;
+        expect(code, answer).not.toBe(0);
+        expect(answer).not.toMatch(/secret: hidden|token_embedding/);
+      }
+    }
+    expect(await answered(['inspect', 'allowed'])).toMatchObject({ code: 0 });
+  });
+
+  it('is allowed in a snapshot of the cache of the hub, to its own blobs only', () => {
+    const home = path.join(folder, 'models--a--b');
+    const snapshot = path.join(home, 'snapshots/0');
+    fs.mkdirSync(snapshot, { recursive: true });
+    fs.mkdirSync(path.join(home, 'blobs'));
+    fs.writeFileSync(path.join(home, 'blobs/1'), '{}');
+    fs.symlinkSync('../../blobs/1', path.join(snapshot, 'config.json'));
+    fs.symlinkSync('../../../secret.yaml', path.join(snapshot, 'other.yaml'));
+    fs.symlinkSync(folder, path.join(home, 'blobs/2'));
+    fs.symlinkSync('../../blobs/2', path.join(snapshot, 'sub'));
+    expect(confinedModel('config.json', snapshot)).toBe('config.json');
+    for (const name of ['other.yaml', 'sub/secret.yaml', '../../blobs/2/secret.yaml']) {
+      expect(() => confinedModel(name, snapshot)).toThrow('is outside');
+    }
+  });
+});
+
 describe('the server', () => {
   it('answers as the command line, refuses other paths, and ends with its input', async () => {
-    const child = spawn(process.execPath, [inPackage('bin/run.js'), 'mcp', '--root', root], {
-      stdio: ['pipe', 'pipe', 'inherit'],
-    });
-    const answers = new Map<number, (answer: Record<string, unknown>) => void>();
-    createInterface({ input: child.stdout }).on('line', (line) => {
-      const { id, result, error } = JSON.parse(line);
-      answers.get(id)?.(result ?? { error });
-    });
-    let id = 0;
-    const ask = (method: string, params: object) => {
-      id++;
-      child.stdin.write(`${JSON.stringify({ jsonrpc: '2.0', id, method, params })}\n`);
-      return new Promise<Record<string, unknown>>((resolve) => answers.set(id, resolve));
-    };
-    const call = async (name: string, input: object) => {
-      const { content, isError } = await ask('tools/call', { name, arguments: input });
-      return { text: (content as [{ text: string }])[0].text, isError };
-    };
-    const { serverInfo } = await ask('initialize', {
-      protocolVersion: '2025-06-18',
-      capabilities: {},
-      clientInfo: { name: 'test', version: '1' },
-    });
+    const { serverInfo, ask, call, end } = await startServer();
     expect(serverInfo).toMatchObject({ name: 'minimind' });
-    child.stdin.write('{"jsonrpc":"2.0","method":"notifications/initialized"}\n');
     const { tools } = await ask('tools/list', {});
     expect((tools as { name: string }[]).map(({ name }) => name)).toEqual(Object.keys(TOOLS));
 
-    const [markdown, fields, wrong, outside, unknown] = await Promise.all([
+    const [markdown, fields, wrong, outside, unknown, gpu, linked] = await Promise.all([
       call('profile', { model: 'own.yaml', context: 128 }),
       call('profile', { model: 'hybrid/tiny', fields: ['parameters.total.value', 'file'] }),
       call('validate', { models: ['own.yaml', 'wrong.yaml'] }),
       call('inspect', { checkpoint: '../secret.yaml' }),
       call('profile', { model: 'own.yaml', modle: 'x' }),
+      call('fit', { model: 'own.yaml', gpu: '../secret.yaml' }),
+      call('inspect', { checkpoint: 'weights' }),
     ]);
     const { stdout } = await runHere(
       ['profile', 'own.yaml', '--context', '128', '--format', 'markdown'],
@@ -117,9 +302,10 @@ describe('the server', () => {
     expect(JSON.parse(fields.text)).toMatchObject({ file: 'hybrid/tiny' });
     expect(wrong).toMatchObject({ isError: true, text: expect.stringContaining('num_layers') });
     expect(outside).toMatchObject({ isError: true, text: expect.stringContaining('is outside') });
+    expect(gpu).toMatchObject({ isError: true, text: expect.stringContaining('is outside') });
+    expect(linked).toMatchObject({ isError: true, text: expect.stringContaining('is outside') });
     expect(unknown).toMatchObject({ isError: true, text: expect.stringContaining('modle') });
 
-    child.stdin.end();
-    expect(await once(child, 'close')).toEqual([0, null]);
+    await end();
   });
 });

@@ -86,3 +86,48 @@ describe('a command line', () => {
     expect((await run('--fields', 'x', '-o', 'x.csv')).code).toBe(2);
   });
 });
+
+describe('--json NAME,…, as gh has it', () => {
+  const fields = { 'parameters.total.value': 275_200, file: 'hybrid/tiny' };
+
+  it.each([
+    'profile hybrid/tiny --json parameters.total.value,file',
+    'profile --json parameters.total.value,file hybrid/tiny',
+    'profile hybrid/tiny --json parameters.total.value,file --context 128',
+    'profile hybrid/tiny --context 128 --JSON parameters.total.value,file',
+    'profile --json=parameters.total.value,file hybrid/tiny',
+  ])('is read in %s', async (line) => {
+    const { code, stdout, stderr } = await runHere(line.split(' '));
+    expect({ code, answer: JSON.parse(stdout) }).toEqual({ code: 0, answer: fields });
+    if (line.includes('--json=')) return;
+    expect(stderr).toMatch(
+      /^reading this as: minimind profile .*--json --fields parameters\.total/,
+    );
+  });
+
+  it.each([
+    ['compare hybrid/tiny minimind2-small --json rows', 'rows'],
+    ['validate hybrid/tiny --json files', 'files'],
+    ['fit hybrid/tiny --gpu h100 --json serving', 'serving'],
+    ['profile hybrid/tiny --json file', 'file'],
+  ])('is read in %s', async (line, field) => {
+    const { code, stdout } = await runHere(line.split(' '));
+    expect({ code, fields: Object.keys(JSON.parse(stdout)) }).toEqual({ code: 0, fields: [field] });
+  });
+
+  it('names the unknown field, not a missing file', async () => {
+    const { code, stderr } = await runHere(['profile', 'hybrid/tiny', '--json', 'parametres']);
+    expect(code).toBe(2);
+    expect(stderr).toContain('did you mean parameters?');
+  });
+
+  it.each([
+    ['profile --json hybrid/tiny', 'hybrid/tiny'],
+    ['profile --json tiny', 'tiny'],
+    ['validate --json tiny minimind2-small', 'minimind2-small'],
+  ])('is a model in %s', async (line, model) => {
+    const { code, stdout, stderr } = await runHere(line.split(' '));
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    expect(stdout).toContain(model);
+  });
+});

@@ -72,7 +72,11 @@ describe('explore', () => {
     const cwd = work();
     const text = `model: # </script></noscript><script>alert(1)</script> %STATE% %ANSWER% $& \u2028\n  "<img src=x>": 1\n`;
     writeFileSync(path.join(cwd, 'x.yaml'), text);
-    expect((await runHere(['explore', 'x.yaml', '-o', 'page.html'], { cwd })).code).toBe(0);
+    const written = await runHere(['explore', 'x.yaml', '-o', 'page.html'], { cwd });
+    expect(written.code).toBe(0);
+    // The page is in the file: a terminal has a line about it.
+    expect(written.stdout).toMatch(/^Wrote page\.html/);
+    expect(written.stdout).not.toContain('<');
     const page = readFileSync(path.join(cwd, 'page.html'), 'utf8');
     expect(page).not.toContain('<script>alert');
     expect(page).not.toContain('<img');

@@ -2,6 +2,7 @@ import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { inPackage } from '../fixtures.js';
 import { parsedElements } from '../report/pages/parsed.js';
 import type { Run } from '../run-cli.js';
 import { runHere } from '../run-here.js';
@@ -52,6 +53,32 @@ it.each([
   expect(code).toBe(2);
   expect(stderr).toMatch(message);
   expect(fs.existsSync(inFolder(name))).toBe(false);
+});
+
+it('refuses a picture before a long work that has none', async () => {
+  const { code, stdout, stderr } = await run('quick-test hybrid/tiny', 'checks.svg');
+  expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
+  expect(stderr).toContain('the answer has no picture');
+});
+
+it('prints the answer of work that is done and has no picture', async () => {
+  const model = inPackage('fixtures/minigpt/tiny-gqa/model.safetensors');
+  const line = `convert-checkpoint ${model} ${inFolder('same.safetensors')} --dtype bf16`;
+  const { code, stdout, stderr } = await run(line, 'none.svg');
+  expect(code).toBe(2);
+  expect(stderr).toContain('with these flags, the answer has no picture');
+  expect(fs.existsSync(inFolder('same.safetensors'))).toBe(true);
+  expect(stdout).toMatch(/same\.safetensors/);
+  expect(fs.existsSync(inFolder('none.svg'))).toBe(false);
+});
+
+it('draws the errors of a GGUF by layer and tensor', async () => {
+  const model = inPackage('fixtures/hf/llama');
+  const line = `convert-checkpoint ${model} ${inFolder('q.gguf')} --dtype q8_0`;
+  expect(await run(line, 'q.svg')).toMatchObject({ code: 0 });
+  const picture = fs.readFileSync(inFolder('q.svg'), 'utf8');
+  expect(picture).toContain('Relative error of the tensors in blocks by layer');
+  for (const part of ['layer 1', 'attn_q', 'ffn_up']) expect(picture).toContain(part);
 });
 
 it('writes a page for the ending .htm in any case', async () => {

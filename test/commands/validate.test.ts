@@ -161,8 +161,67 @@ describe('validate', () => {
     expect(all.split('\n')[0]).toBe('valid: 1 file');
   });
 
+  const BAD = 'model:\n  num_layer: 3\n  gate_rnk: 8\n';
+  const put = (name: string, text: string) => fs.writeFileSync(path.join(folder, name), text);
+  const ENDINGS = ['html', 'md', 'csv'] as const;
+
+  it.each(ENDINGS)(
+    'writes all files with their problems, places and fixes into %s',
+    async (ending) => {
+      put('good.yaml', 'model:\n  gate_rank: 2049\n');
+      put('bad.yaml', BAD);
+      const words = ['bad.yaml', 'good.yaml', '-o', `mixed.${ending}`, '--force'];
+      const { code, stdout } = await runHere(['validate', ...words], { cwd: folder });
+      expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
+      const text = plainText(fs.readFileSync(path.join(folder, `mixed.${ending}`), 'utf8'));
+      for (const part of ['bad.yaml', 'good.yaml', 'not valid', 'unknown key "num_layer"']) {
+        expect(text).toContain(part);
+      }
+      for (const fix of ['did you mean "num_layers"?', 'did you mean "gate_rank"?']) {
+        expect(text).toContain(fix);
+      }
+      // The text of the warning of the valid file, not only their number.
+      expect(text).toContain('2048 will be used');
+      if (ending === 'csv') {
+        expect(text).toMatch(/^bad\.yaml,not valid,.*bad\.yaml:2:3: model\.num_layer/m);
+      }
+    },
+  );
+
+  it.each(ENDINGS)('writes %s also when no file is valid', async (ending) => {
+    put('bad.yaml', BAD);
+    const words = ['bad.yaml', '-o', `bad.${ending}`, '--force'];
+    const { code } = await runHere(['validate', ...words], { cwd: folder });
+    expect(code).toBe(1);
+    const text = plainText(fs.readFileSync(path.join(folder, `bad.${ending}`), 'utf8'));
+    expect(text).toContain('unknown key "gate_rnk"');
+    const piped = await runHere(['validate', 'bad.yaml', `--format=${formats[ending]}`], {
+      cwd: folder,
+    });
+    expect(plainText(piped.stdout)).toContain('unknown key "gate_rnk"');
+  });
+
+  const formats = { html: 'html', md: 'markdown', csv: 'csv' } as const;
+
+  it('names a file that cannot be read beside the valid ones', async () => {
+    put('good.yaml', 'model: {}\n');
+    const words = ['good.yaml', 'none.yaml', '--format', 'markdown'];
+    const { code, stdout } = await runHere(['validate', ...words], { cwd: folder });
+    expect(code).toBe(2);
+    expect(stdout).toMatch(/none\.yaml.*not valid: 1 error/);
+    expect(stdout).toContain('found no file "none.yaml"');
+  });
+
   it('reports a mistake in --set once for many files', async () => {
     const { stderr } = await runHere(['validate', ...presets, '--set', 'model.layerz=1']);
     expect(stderr.match(/unknown key/g)).toHaveLength(1);
   });
 });
+
+/** A page, Markdown or CSV with its quotes as they were before they were escaped. */
+const plainText = (text: string) =>
+  text
+    .replaceAll('&quot;', '"')
+    .replaceAll('&#34;', '"')
+    .replaceAll('""', '"')
+    .replaceAll('\\_', '_');

@@ -4,6 +4,7 @@
  * ask here first.
  */
 import fs from 'node:fs';
+import { refuseUnconfined } from './confined-reads.js';
 
 /** A file of a mounted folder. */
 export interface MountedFile {
@@ -106,8 +107,7 @@ export function pathExists(file: string): boolean {
 export function fileNamesIn(folder: string): string[] {
   const found = mountedPath(folder);
   if (found === undefined) {
-    return fs
-      .readdirSync(folder, { withFileTypes: true })
+    return entriesOf(folder)
       .filter((entry) => !entry.isDirectory())
       .map(({ name }) => name);
   }
@@ -117,12 +117,16 @@ export function fileNamesIn(folder: string): string[] {
     .map((name) => name.slice(prefix.length));
 }
 
+function entriesOf(folder: string): fs.Dirent[] {
+  refuseUnconfined(folder);
+  return fs.readdirSync(folder, { withFileTypes: true });
+}
+
 /** Names of the folders in a folder. @throws as `fs.readdirSync`. */
 export function folderNamesIn(folder: string): string[] {
   const found = mountedPath(folder);
   if (found === undefined) {
-    return fs
-      .readdirSync(folder, { withFileTypes: true })
+    return entriesOf(folder)
       .filter((entry) => entry.isDirectory())
       .map(({ name }) => name);
   }
@@ -171,7 +175,10 @@ export function smallTextAt(file: string, most: number): string | undefined {
   if (status === undefined || status.size > most) return undefined;
   const mounted = mountedPath(file);
   const opened = mounted?.folder.open(mounted.name);
-  if (opened === undefined) return fs.readFileSync(file, 'utf8');
+  if (opened === undefined) {
+    refuseUnconfined(file);
+    return fs.readFileSync(file, 'utf8');
+  }
   if (opened.localPath !== undefined) return fs.readFileSync(opened.localPath, 'utf8');
   const bytes = Buffer.alloc(status.size);
   opened.readInto(bytes, 0);

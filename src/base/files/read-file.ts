@@ -4,6 +4,7 @@ import { type FileHandle, open } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { UserError, usageError } from '../errors.js';
+import { refuseUnconfined } from './confined-reads.js';
 import { codeOf, missingAdvice, systemAdvice } from './file-system.js';
 import { noteInput } from './input-registry.js';
 import { refuseLinkOutside } from './linked-files.js';
@@ -75,7 +76,10 @@ export async function readStreamAtMost(
 }
 
 /** A blocking open of a pipe would wait for its writer, in a thread that keeps the process alive. */
-const openToRead = (path: string) => open(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0));
+function openToRead(path: string): Promise<FileHandle> {
+  refuseUnconfined(path);
+  return open(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0));
+}
 
 async function handleStatus(handle: FileHandle): Promise<Stats> {
   const status = await handle.stat();

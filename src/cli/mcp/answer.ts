@@ -1,5 +1,6 @@
 /** Answers of the command line, from a process of its own: it can be stopped, and a hostile file ends only itself. */
 import { spawn } from 'node:child_process';
+import { READ_ROOT } from '../../base/files/confined-reads.js';
 import { endsWithProgram } from '../../base/files/early-end.js';
 import { packagePath } from '../../base/files/file-system.js';
 
@@ -17,6 +18,7 @@ export interface Answer {
 
 /**
  * Runs a command line of this package.
+ * @param root The folder where it runs, and out of which it reads no file.
  * @param signal Ends the process when the client no longer waits.
  */
 export function answerOf(
@@ -28,7 +30,7 @@ export function answerOf(
   return new Promise((resolve, reject) => {
     const child = spawn(process.execPath, [program, ...words], {
       cwd: root,
-      env: { ...process.env, NO_COLOR: '1' },
+      env: { ...process.env, NO_COLOR: '1', [READ_ROOT]: root },
       stdio: ['ignore', 'pipe', 'pipe'],
     });
     const ended = endsWithProgram(child);

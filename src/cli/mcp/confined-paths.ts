@@ -1,11 +1,12 @@
 /** Paths that a client of the server may name: files below one folder. */
-import fs from 'node:fs';
-import path from 'node:path';
 import { usageError } from '../../base/errors.js';
-import { locateModel } from '../../input/model-input/locate.js';
+import { refuseOutside } from '../../base/files/confined-reads.js';
 
-/** Models of the hub, also as addresses of its pages. */
-const OF_HUB = /^(?:hf:|hf\.co\/|https?:\/\/)/i;
+/** A folder of another machine, which Windows would connect to before it is refused. */
+const OF_OTHER_MACHINE = /^[\\/]{2}/;
+
+/** The start of an address, other than that of a page of the hub; a letter alone is a drive. */
+const ADDRESS = /^(?!https?:)[a-z][a-z\d+.-]+:\/\//i;
 
 /**
  * A model as it is given to a command: a preset, a published model, a model of the hub, or a path below the root.
@@ -17,22 +18,18 @@ export function confinedModel(given: string, root: string): string {
   if (given.startsWith('-')) {
     throw usageError(`${given} is not a model`, `write ./${given} for a file of this name`);
   }
-  if (OF_HUB.test(given)) return given;
-  const file = path.resolve(root, given);
-  if (!fs.existsSync(file) && locateModel(given).kind === 'preset') return given;
-  refuseOutside(file, root, given);
-  return given;
+  return confined(given, root);
 }
 
-/** @throws UserError for a path whose file, or whose nearest folder that exists, is outside the root. */
-function refuseOutside(file: string, root: string, given: string): void {
-  let existing = file;
-  while (!fs.existsSync(existing) && path.dirname(existing) !== existing) {
-    existing = path.dirname(existing);
-  }
-  const below = path.relative(root, fs.realpathSync(existing));
-  const isOutside = below === '..' || below.startsWith(`..${path.sep}`) || path.isAbsolute(below);
-  if (isOutside || path.relative(root, file).startsWith('..')) {
+/**
+ * A text that a command reads as a name or as a path, such as that of a GPU. As a path it must be below the root.
+ * @throws UserError
+ */
+export function confined(given: string, root: string): string {
+  if (given.includes('\0')) throw usageError('a name has no NUL character');
+  if (OF_OTHER_MACHINE.test(given) || ADDRESS.test(given)) {
     throw usageError(`${given} is outside ${root}`, 'name a file in this folder');
   }
+  refuseOutside(given, root);
+  return given;
 }

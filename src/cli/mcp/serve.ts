@@ -3,8 +3,8 @@ import { McpServer } from '@modelcontextprotocol/server';
 import { StdioServerTransport } from '@modelcontextprotocol/server/stdio';
 import { UserError } from '../../base/errors.js';
 import { answerOf } from './answer.js';
-import { confinedModel } from './confined-paths.js';
-import { TOOLS } from './tools.js';
+import { confined, confinedModel } from './confined-paths.js';
+import { possiblePaths, TOOLS } from './tools.js';
 
 const INSTRUCTIONS =
   'Exact counts and estimates about language models from their configs and checkpoint headers. Figures with a range are ' +
@@ -33,6 +33,7 @@ export async function serve({ root, version, isOffline }: ServerOptions): Promis
       async (given, { mcpReq: { signal } }) => {
         const { fields } = given as { readonly fields?: readonly string[] };
         try {
+          for (const each of possiblePaths(given)) confined(each, root);
           const words = [
             name,
             ...models(given).map((each) => confinedModel(each, root)),

@@ -139,6 +139,17 @@ export const TOOLS: Readonly<Record<string, Tool>> = {
   }),
 };
 
+/** Inputs that no command reads as a path: tensors can have names like paths. */
+const NO_PATHS: ReadonlySet<string> = new Set(['filter']);
+
+/** All texts of an input that a command could read as a path: a flag that takes a name may also take a file. */
+export const possiblePaths = (input: object): string[] =>
+  Object.entries(input).flatMap(([key, value]) => {
+    if (NO_PATHS.has(key)) return [];
+    const texts = [value].flat().filter((each) => typeof each === 'string');
+    return texts.flatMap((text) => [text, ...(key === 'set' ? [text.replace(/^[^=]*=/, '')] : [])]);
+  });
+
 const settingFlags = ({
   context,
   batch,

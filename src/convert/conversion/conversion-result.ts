@@ -166,6 +166,13 @@ interface ConvertedGguf {
     readonly relativeError: number | null;
     /** Largest error of a value; null for a plan. */
     readonly largestError: number;
+    /** Errors of its tensors. */
+    readonly byTensor: readonly {
+      /** Name of the tensor in the GGUF file. */
+      readonly name: string;
+      /** Norm of the error ÷ norm of the values; null for zero values. */
+      readonly relativeError: number | null;
+    }[];
   }[];
 }
 
@@ -182,6 +189,7 @@ function convertedGguf(architecture: string, { blocks }: ConversionOutput): Conv
       tensors: errors.length,
       relativeError: overall(errors),
       largestError: Math.max(...errors.map(({ largestError }) => largestError)),
+      byTensor: errors.map(({ name, relativeError }) => ({ name, relativeError })),
     })),
   };
 }

@@ -4,6 +4,7 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { usageError } from '../../base/errors.js';
 import { ADAPTER_CONFIG, configIn, isAdapterFolder } from '../../base/files/config-names.js';
+import { refuseUnconfined } from '../../base/files/confined-reads.js';
 import { packagePath } from '../../base/files/file-system.js';
 import { fileNamesIn, mountedPath, pathKind } from '../../base/files/mounted.js';
 import { hubSuggestion } from '../../base/text/hub-names.js';
@@ -142,6 +143,7 @@ const areWeights = (names: readonly string[]): boolean =>
 export const hasWeights = (folder: string): boolean => areWeights(fileNamesIn(folder));
 
 function beginsAsCheckpoint(path: string): boolean {
+  refuseUnconfined(path);
   const head = Buffer.alloc(HEAD_BYTES);
   const descriptor = fs.openSync(path, 'r');
   try {
@@ -187,6 +189,7 @@ function isConfigFile(file: string): boolean {
   if (!isJson && !/\.ya?ml$/i.test(file)) return false;
   const status = fs.statSync(file, { throwIfNoEntry: false });
   if (!status?.isFile() || status.size > CONFIG_BYTES) return false;
+  refuseUnconfined(file);
   const text = fs.readFileSync(file, 'utf8');
   return isJson ? /"model_type"|"model"/.test(text) : OWN_KEYS.test(text);
 }

@@ -36,6 +36,14 @@ export interface LoadedFiles<Loaded> {
   readonly loaded: readonly Loaded[];
   /** All problems of the other files; undefined when there are none. */
   readonly error: UserError | undefined;
+  /** Each of the other files, with its problems. */
+  readonly failures: readonly FailedFile[];
+}
+
+export interface FailedFile {
+  /** As the user wrote it. */
+  readonly file: string;
+  readonly problems: readonly Problem[];
 }
 
 /**
@@ -63,6 +71,10 @@ export async function loadAllFiles<Loaded>(
   return {
     loaded,
     error: sources.length === 1 ? first?.error : combinedSource(failures, sources.length),
+    failures: failures.map(({ source, error }) => ({
+      file: source,
+      problems: problemsOf(error, source),
+    })),
   };
 }
 

@@ -5,13 +5,17 @@ import { layerMap } from '../kit/layer-map.js';
 import type { BarsPicture, LinePlotBlock, Picture } from '../kit/pictures.js';
 import { layerErrors } from './convert-plan.js';
 
-export function conversionPictures({ srte, quantization }: ConversionResult): Picture[] {
+export function conversionPictures({ srte, quantization, gguf }: ConversionResult): Picture[] {
   const weights = (quantization?.errors ?? []).map(({ name, relativeError }) => ({
     name,
     value: relativeError,
   }));
+  const blocks = (gguf?.errors ?? []).flatMap(({ byTensor }) =>
+    byTensor.map(({ name, relativeError }) => ({ name, value: relativeError })),
+  );
   return present([
     layerMap('Relative error of the quantized weights by layer', 'share', weights),
+    layerMap('Relative error of the tensors in blocks by layer', 'share', blocks),
     ...(srte?.tables ?? []).map(singularValuesPlot),
     srte && srteBars(srte),
   ]);

@@ -65,6 +65,7 @@ describe('a GGUF file', () => {
       'blk.0',
       'blk.1',
     ]);
+    expect(gguf?.errors[2]?.byTensor.map(({ name }) => name)).toContain('blk.0.attn_q.weight');
     // Blocks of 32 normal values: errors are uniform within 1 / 127 and 1 / 8 of the largest value.
     const [least, most] = type === 'q8_0' ? [0.004, 0.007] : [0.05, 0.1];
     expect(gguf?.relativeError).toBeGreaterThan(least);
