@@ -193,7 +193,7 @@ export default class Fit extends TrainingCommand {
       process.exitCode = 1;
       this.note(flags, `--check: ${doubts.map(({ text }) => text).join('; ')}`);
     }
-    const gpuName = flags.gpu === undefined ? undefined : nameWithoutCount(flags.gpu);
+    const gpuName = flags.gpu === undefined ? undefined : nameWithoutCount(flags.gpu, hardware);
     const report = (each: FitResult) =>
       fitReport(each, { explain: flags.explain, argv, gpuName, ofHardware: OF_HARDWARE });
     if (flags.emit === undefined) return this.answer(flags, result, report);

@@ -42,6 +42,10 @@ export interface PlacesWish {
   readonly maySpill: boolean;
 }
 
+/** All layers on the GPUs, where system memory is not named. */
+export const onGpusAlone = (wish: PlacesWish): PlacesWish =>
+  wish.maySpill ? wish : { ...wish, gpuLayers: Number.POSITIVE_INFINITY, cpuExperts: 0 };
+
 /** Bytes in a place. */
 export interface PlacedBytes {
   /** Weights that each token reads. @count */
