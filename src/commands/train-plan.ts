@@ -21,6 +21,7 @@ import { dividersOf } from '../estimate/fit/parallelism/parallelism.js';
 import { countGradients } from '../estimate/training/count-gradients.js';
 import type { TrainPlanResult } from '../estimate/training/plan-training.js';
 import {
+  type AskedAdapters,
   type CountedData,
   contextOf,
   lossScaleOf,
@@ -109,6 +110,7 @@ export default class TrainPlanCommand extends TrainingCommand {
       sharding: shardingOf(flags, hintsOf(loaded)),
       axes,
       convention: flags.convention,
+      adapters: this.#adapters(),
       data,
       gradients: await gradientsOf(flags.gradients, model, settings),
     };
@@ -150,7 +152,8 @@ export default class TrainPlanCommand extends TrainingCommand {
         argv: this.argv,
       });
     if (flags.emit === undefined) return this.answer(flags, result, report);
-    const facts = { model: name, division: flags.zero, ...this.emittedConfig };
+    const isOfEpochs = this.training?.counted.has('epochs') ?? false;
+    const facts = { model: name, division: flags.zero, isOfEpochs, ...this.emittedConfig };
     const { emittedOfPlan } = await import('../cli/training-config/emit-answer.js');
     const emitted = await emittedOfPlan(flags.emit, result, {
       document: loaded.document,
@@ -162,6 +165,13 @@ export default class TrainPlanCommand extends TrainingCommand {
       axes,
     });
     return this.answerEmitted(flags, result, emitted, report);
+  }
+
+  /** The adapters of a config, as `fit` counts them; undefined for a training of all weights. */
+  #adapters(): AskedAdapters | undefined {
+    const { kind = 'training', rank, targets } = this.training?.config.run ?? {};
+    if (kind === 'training') return undefined;
+    return { kind, rank, targets: targets?.[0] === 'all' ? undefined : targets };
   }
 
   /** The settings, completed from the data and its tokenizer. Samples have the length of the plan's sequences. */

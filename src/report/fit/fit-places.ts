@@ -188,7 +188,7 @@ const memoryRows = ({ gpu, cards }: PlacesFit): Cell[][] =>
 
 /** `--ram 32GB, 24 tokens/s: all 49; experts of the first 36 in system memory` */
 export function placesProposal(places: PlacesFit): string {
-  return `${flag('ramBytes', ramFor(places))}, ${significant(places.decode.tokensPerSecond.expected.value)} tokens/s: GPU layers ${placementText(places)}`;
+  return `${flag('ramBytes', ramFor(places))}, ${speedText(places)}: GPU layers ${placementText(places)}`;
 }
 
 /** Rows of CSV. */
