@@ -8,7 +8,6 @@ import { fitFlags, fitOptions } from '../cli/flags/fit-flags.js';
 import { details, modelFlags, pictureFlags, sourceOf } from '../cli/flags/flags.js';
 import {
   hardwareFlags,
-  hardwareOf,
   isHardware,
   listedHardware,
   reservedBytes,
@@ -208,8 +207,8 @@ export default class Fit extends TrainingCommand {
   async #largest(flags: FlagsOf<typeof Fit>) {
     const { largestOn } = await import('../cli/fit/largest-models.js');
     const { fitModelsReport } = await import('../report/fit/fit-models-report.js');
-    const { profile: _, ...cluster } = await hardwareOf(flags, (text) => this.note(flags, text));
-    const result = await largestOn(cluster, flags);
+    const { hardware, options } = await fitHardware(flags, (text) => this.note(flags, text));
+    const result = await largestOn(hardware, options, flags);
     return this.answer(flags, result, (each) => fitModelsReport(each, this.argv));
   }
 

@@ -343,8 +343,22 @@ const neededText = (
 
 function speedFacts({ setting, fit }: Serving): Fact[] {
   if (fit.withoutRoom !== null) return [];
-  if (fit.prefill === null || fit.decode === null) {
+  // Many sequences are limited by compute, whose peak is not known.
+  if (fit.decode === null || (fit.prefill === null && setting.batch > 1)) {
     return [{ name: 'speed', text: withoutSpeedText(fit.withoutLink ?? NO_PEAK) }];
+  }
+  if (fit.prefill === null) {
+    // One sequence is limited by reading weights, whatever the peak is.
+    const { tokensPerSecond, published } = fit.decode;
+    const range = published
+      ? `; 9 of 10: ${significant(published.lower)}–${significant(published.upper)}`
+      : '';
+    return [
+      {
+        name: 'speed',
+        text: `decoding ${significant(tokensPerSecond.expected.value)} tokens/s (estimate, by bandwidth alone${range}); prompts: ${NO_PEAK}`,
+      },
+    ];
   }
   const { decode, prefill } = fit;
   return [

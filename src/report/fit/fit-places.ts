@@ -109,6 +109,12 @@ export function placesFacts(places: PlacesFit, setting: Serving['setting']): Fac
     },
     isRunning && { name: 'speed', text: speedText(places) },
     isRunning &&
+      prefill === null &&
+      isAlone && {
+        name: 'prompt',
+        text: `no estimate: the peak of this processor is not known; ${flag('thisMachine')} measures yours`,
+      },
+    isRunning &&
       prefill && {
         name: 'prompt',
         text: `${counted(setting.prompt, 'token')} in ${formatSeconds(prefill.expected.value)} (${formatSeconds(prefill.lower.value)} to ${formatSeconds(prefill.upper.value)})`,
