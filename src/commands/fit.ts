@@ -14,7 +14,6 @@ import { fitFlags, fitOptions } from '../cli/flags/fit-flags.js';
 import { details, modelFlags, pictureFlags } from '../cli/flags/flags.js';
 import {
   hardwareFlags,
-  hardwareOf,
   isHardware,
   listedHardware,
   reservedBytes,
@@ -161,7 +160,7 @@ export default class Fit extends TrainingCommand {
 
   /** A model on hardware that the flags name. @param argv Words of the command. */
   async #on(loaded: LoadedModel, flags: FlagsOf<typeof Fit>, argv: readonly string[]) {
-    const { result, remarks, notes } = await fitWithFlags(loaded, flags, (choice) =>
+    const { result, remarks, notes, hardware } = await fitWithFlags(loaded, flags, (choice) =>
       this.note(flags, choice),
     );
     for (const { problem, isNote } of remarks) {
@@ -170,7 +169,7 @@ export default class Fit extends TrainingCommand {
     }
     for (const text of notes) this.note(flags, text);
     if (flags.check && result.doubts.length > 0) process.exitCode = 1;
-    const gpuName = flags.gpu === undefined ? undefined : nameWithoutCount(flags.gpu);
+    const gpuName = flags.gpu === undefined ? undefined : nameWithoutCount(flags.gpu, hardware);
     const report = (each: FitResult) =>
       fitReport(each, { explain: flags.explain, argv, gpuName, ofHardware: OF_HARDWARE });
     if (flags.emit === undefined) return this.answer(flags, result, report);
@@ -185,8 +184,8 @@ export default class Fit extends TrainingCommand {
   async #largest(flags: FlagsOf<typeof Fit>) {
     const { largestOn } = await import('../cli/fit/largest-models.js');
     const { fitModelsReport } = await import('../report/fit/fit-models-report.js');
-    const { profile: _, ...cluster } = await hardwareOf(flags, (text) => this.note(flags, text));
-    const result = await largestOn(cluster, flags);
+    const { hardware, options } = await fitHardware(flags, (text) => this.note(flags, text));
+    const result = await largestOn(hardware, options, flags);
     return this.answer(flags, result, (each) => fitModelsReport(each, this.argv));
   }
 

@@ -1,7 +1,7 @@
 import * as Flags from '@oclif/core/flags';
 import { UserError, usageError } from '../base/errors.js';
 import { shellWord } from '../base/text/shell-words.js';
-import { formatBytes, formatCount, formatFlops } from '../base/text/units.js';
+import { dtypeWord, formatBytes, formatCount, formatFlops } from '../base/text/units.js';
 import { BaseCommand, type FlagsOf, formatOf, givenFlags } from '../cli/base-command.js';
 import {
   details,
@@ -126,12 +126,18 @@ export default class Profile extends BaseCommand {
       adapter: adapter?.describedFor(loaded.model),
       published: flags.published && (await explained(loaded, flags.published, setting)),
     });
+    const isGivenFlag = (name: string) => givenFlags(parsed).includes(name);
     const serving = formatOf(flags) === 'html' ? await servingOnGpu(loaded, result) : null;
     await this.answer(flags, result, (each) =>
       profileReport(each, {
         explain: flags.explain,
         flat: formatOf(flags) === 'csv',
         modelWords: modelWords(flags),
+        fitSettings: {
+          dtype: flags.dtype && isGivenFlag('dtype') ? dtypeWord(flags.dtype) : undefined,
+          context: isGivenFlag('context') ? flags.context : undefined,
+        },
+        name: args.file,
         allTensors: () => tensorInventory(loaded.model),
         serving,
       }),

@@ -18,6 +18,7 @@ import { idleZero } from '../estimate/fit/idle-options.js';
 import { dividersOf } from '../estimate/fit/parallelism/parallelism.js';
 import type { TrainPlanResult } from '../estimate/training/plan-training.js';
 import {
+  type AskedAdapters,
   planParallelism,
   planTraining,
   ratePoints,
@@ -82,7 +83,7 @@ export default class TrainPlanCommand extends TrainingCommand {
     const { model, file: name } = loaded;
     const asked = await trainPlanRequest(loaded, flags, (text) => this.note(flags, text));
     const settings = { ...asked.settings, placeOf: this.placesIn(asked.settings) };
-    const request = { ...asked, settings };
+    const request = { ...asked, settings, adapters: this.#adapters() };
     const dividers = dividersOf(planParallelism(model, request));
     this.mention(flags, name, idleZero(flags.zero, dividers));
     const plan = planTraining(model, request);
@@ -102,7 +103,8 @@ export default class TrainPlanCommand extends TrainingCommand {
         argv: this.argv,
       });
     if (flags.emit === undefined) return this.answer(flags, result, report);
-    const facts = { model: name, division: flags.zero, ...this.emittedConfig };
+    const isOfEpochs = this.training?.counted.has('epochs') ?? false;
+    const facts = { model: name, division: flags.zero, isOfEpochs, ...this.emittedConfig };
     const { emittedOfPlan } = await import('../cli/training-config/emit-answer.js');
     const emitted = await emittedOfPlan(flags.emit, result, {
       ...request,
@@ -112,5 +114,12 @@ export default class TrainPlanCommand extends TrainingCommand {
       values: settings.values,
     });
     return this.answerEmitted(flags, result, emitted, report);
+  }
+
+  /** The adapters of a config, as `fit` counts them; undefined for a training of all weights. */
+  #adapters(): AskedAdapters | undefined {
+    const { kind = 'training', rank, targets } = this.training?.config.run ?? {};
+    if (kind === 'training') return undefined;
+    return { kind, rank, targets: targets?.[0] === 'all' ? undefined : targets };
   }
 }

@@ -12,6 +12,7 @@ import {
   significant,
 } from '../base/text/units.js';
 import { counted, joined } from '../base/text/words.js';
+import { present } from '../base/values.js';
 import type { Mistake } from '../estimate/training/mistakes/find-mistakes.js';
 import type {
   PlainBounds,
@@ -74,12 +75,20 @@ export function trainPlanReport(plan: TrainPlanResult, options: TrainPlanOptions
   };
 }
 
-function trainPlanVerdict({ parameters, size, mistakes }: TrainPlanResult): Report['verdict'] {
+/** Titles of trainings of adapters. */
+const ADAPTERS = { lora: 'LoRA', qlora: 'QLoRA' } as const;
+
+function trainPlanVerdict({
+  parameters,
+  size,
+  mistakes,
+  adapters,
+}: TrainPlanResult): Report['verdict'] {
   const errors = mistakes.filter(({ severity }) => severity === 'error').length;
   const found = mistakes.length === 0 ? 'no mistake found' : counted(mistakes.length, 'mistake');
   return {
     text:
-      `${shortCount(parameters)} parameters on ${shortCount(Math.round(size.tokens))} ${size.tokens === 1 ? 'token' : 'tokens'}: ` +
+      `${adapters ? `${ADAPTERS[adapters.kind]} of ` : ''}${shortCount(parameters)} parameters on ${shortCount(Math.round(size.tokens))} ${size.tokens === 1 ? 'token' : 'tokens'}: ` +
       `${counted(size.steps, 'step')}; ${found}`,
     tone: errors > 0 ? 'bad' : mistakes.length > 0 ? 'warning' : 'good',
   };
@@ -110,16 +119,25 @@ function trainPlanFacts(plan: TrainPlanResult, isLong: boolean): Fact[] {
     },
     { name: 'tokens', text: trainingTokensText(plan) },
     { name: 'rate', text: rateText(plan) },
-    {
-      name: 'AdamW',
-      text: optimizerText(optimizer),
-    },
+    plan.adapters
+      ? { name: 'adapters', text: adaptersText(plan.adapters) }
+      : { name: 'AdamW', text: optimizerText(optimizer) },
     ...dataFacts(plan),
-    ...(hasRoom && plan.data === null ? [{ name: 'disk', text: diskText(checkpoints) }] : []),
+    ...(hasRoom && plan.data === null && !plan.adapters
+      ? [{ name: 'disk', text: diskText(checkpoints) }]
+      : []),
     ...memoryFacts(plan),
     ...(hasRoom ? underflowFacts(plan) : []),
   ];
 }
+
+/** `rank 32 on q_proj, v_proj: 15.3M parameters are trained` */
+const adaptersText = ({
+  rank,
+  targets,
+  parameters,
+}: NonNullable<TrainPlanResult['adapters']>): string =>
+  `rank ${formatInteger(rank)}${targets ? ` on ${targets.join(', ')}` : ''}: ${shortCount(parameters)} parameters are trained`;
 
 function dataFacts({ data, size }: TrainPlanResult): Fact[] {
   if (data === null) return [];
@@ -152,12 +170,14 @@ function optimizerText({ rule, weightDecay, groups }: TrainPlanResult['optimizer
   return `weight decay ${shortNumber(weightDecay)} on ${of(true)} parameters, none on ${of(false)} (rule ${rule})`;
 }
 
-function trainingTokensText({ size, overTrained: [longer] }: TrainPlanResult): string {
+function trainingTokensText({ size, adapters, overTrained: [longer] }: TrainPlanResult): string {
   const { tokensPerParameter, epochs, dataTokens, length } = size;
   const repeated =
     epochs === undefined || dataTokens === undefined
       ? ''
       : `; ${shortNumber(epochs)} ${epochs === 1 ? 'epoch' : 'epochs'} of ${shortCount(dataTokens)} ${dataTokens === 1 ? 'token' : 'tokens'}`;
+  // What is best for the training of a model says nothing about its adapters.
+  if (adapters) return `${shortCount(Math.round(size.tokens))}${repeated}`;
   const other = longer
     ? `, ${longer.model.split('-')[0]} ${formatInteger(Math.round(longer.tokensPerParameter))}`
     : '';
@@ -253,7 +273,7 @@ const plotOf = ({ learningRate, size }: TrainPlanResult, rows: number): LinePlot
 
 function detailsOf(plan: TrainPlanResult): Block[] {
   const { learningRate, optimizer, size, gradients } = plan;
-  return [
+  return present([
     headingBlock(
       `Same tokens a step: micro-batch × accumulation × ${size.replicas === size.gpus ? 'GPUs' : 'replicas'}`,
     ),
@@ -264,17 +284,23 @@ function detailsOf(plan: TrainPlanResult): Block[] {
         : 'Memory of a GPU: lower bound, estimate, upper bound.',
     ),
     ...undividedNotes(plan),
-    headingBlock(`AdamW groups: ${optimizer.title}`),
-    groupsTable(plan),
-    noteOf(`Tied tensors count once. Rule: ${optimizer.source}. JSON lists each tensor.`),
-    headingBlock('Checkpoints'),
-    checkpointTable(plan),
+    // The groups and the checkpoints are those of all weights.
+    ...(plan.adapters
+      ? []
+      : [
+          headingBlock(`AdamW groups: ${optimizer.title}`),
+          groupsTable(plan),
+          noteOf(`Tied tensors count once. Rule: ${optimizer.source}. JSON lists each tensor.`),
+          headingBlock('Checkpoints'),
+          checkpointTable(plan),
+        ]),
     ...(gradients === null ? [] : gradientBlocks(plan)),
     noteOf(`Schedule: ${learningRate.source}. Steps count from 0.`),
-    noteOf(
-      `Tokens a parameter: ${shortNumber(size.tokensPerParameter)}. Compute-optimal is 20 (arXiv 2203.15556). Small models are trained longer: ${longerText(plan)}.`,
-    ),
-  ];
+    !plan.adapters &&
+      noteOf(
+        `Tokens a parameter: ${shortNumber(size.tokensPerParameter)}. Compute-optimal is 20 (arXiv 2203.15556). Small models are trained longer: ${longerText(plan)}.`,
+      ),
+  ]);
 }
 
 /** Reason for dividing a loss by the accumulation. */

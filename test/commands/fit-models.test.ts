@@ -39,6 +39,37 @@ describe('fit with a GPU and without a model', () => {
     }
   }, 120_000);
 
+  it('lists models that generate text, the largest of each series first, and the first one fits', async () => {
+    const { stdout } = await asked('--gpu', 'rtx-4060');
+    expect(stdout).toMatch(/^model +parameters +type +longest context +tokens\/s +memory$/m);
+    expect(stdout).not.toMatch(/flan|siglip|bert/);
+    const rows = [
+      ...stdout.matchAll(/^\S+ +([\d.]+)B +\S+ +[\d,]+ +([\d.]+) +[\d.]+ GB of 8\.3 GB$/gm),
+    ];
+    expect(rows.length).toBe(12);
+    const sizes = rows.map(([, size]) => Number(size));
+    expect(sizes).toEqual(sizes.toSorted((a, b) => b - a));
+    expect(rows.every(([, , speed]) => Number(speed) >= 10)).toBe(true);
+    const [, next = ''] = /^Next: minimind (.*?)(?: {2,}.*)?$/m.exec(stdout) ?? [];
+    const { code, stderr } = await runHere([...next.split(' '), '--check']);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+  }, 120_000);
+
+  it.each([
+    ['a card and system memory', ['--gpu', 'rtx-4060', '--ram', '32GB']],
+    ['a processor', ['--gpu', 'cpu', '--ram', '32GB']],
+  ])(
+    'lists models for %s',
+    async (_, flags) => {
+      const { stdout, code } = await asked(...flags);
+      expect(code).toBe(0);
+      expect(stdout).toMatch(/^[\w.-]+ +[\d.]+B +\S+ +(?:[\d,]+|–) +[\d.]+ +[\d.]+ GB/m);
+      const [, next = ''] = /^Next: minimind (.*?)(?: {2,}.*)?$/m.exec(stdout) ?? [];
+      expect((await runHere([...next.split(' '), '--check'])).code).toBe(0);
+    },
+    240_000,
+  );
+
   it('proposes a line that runs', async () => {
     const { stdout } = await asked('--gpu', 't4', '--for', 'lora');
     const [, next = ''] = /^Next: minimind (.*?)(?: {2,}.*)?$/m.exec(stdout) ?? [];

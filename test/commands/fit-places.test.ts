@@ -199,3 +199,49 @@ describe('minimind fit on GPUs of several kinds', () => {
     expect(stderr).toMatch(message);
   });
 });
+
+describe('the parts that --offload names, and names of hardware', () => {
+  it('keeps the experts with their layer for --offload layers', async () => {
+    const { stdout } = await runHere([...MIXTURE, '--offload', 'layers']);
+    expect(stdout).toMatch(/^ {2}GPU layers +\d+ of 49, with the output$/m);
+    expect(stdout).not.toContain('--n-cpu-moe');
+  });
+
+  it('has the range of published runs beside the speed with system memory', async () => {
+    const { stdout } = await runHere(MIXTURE);
+    expect(stdout).toMatch(
+      /with RAM .* tokens\/s \(estimate; 9 of 10 runs: [\d.]+–[\d.]+\): GPU layers/,
+    );
+  });
+
+  it('says that the time of a prompt on a processor is not known', async () => {
+    const { stdout } = await runHere(['fit', 'qwen3-8b', '--gpu', 'cpu', '--dtype', 'q4_k_m']);
+    expect(stdout).toMatch(/^ {2}prompt +no estimate: .* --this-machine measures yours$/m);
+  });
+
+  it('has a speed of decoding without a published peak', async () => {
+    const { stdout } = await runHere([
+      'fit',
+      'qwen3-8b',
+      '--gpu',
+      'm3-max-36gb',
+      '--dtype',
+      'q4_k_m',
+    ]);
+    expect(stdout).toMatch(
+      /^ {2}speed +decoding [\d.]+ tokens\/s \(estimate, by bandwidth alone; 9 of 10: /m,
+    );
+  });
+
+  it.each(['strix-halo', 'strix-halo-128gb', 'trn3'])('knows %s', async (gpu) => {
+    expect((await runHere(['fit', 'qwen3-8b', '--gpu', gpu, '--json'])).code).toBe(0);
+  });
+
+  it('names the flags for a processor in the place of a GPU', async () => {
+    const { stderr, code } = await runHere(['fit', 'qwen3-8b', '--gpu', 'i9-14900k']);
+    expect(code).toBe(2);
+    expect(stderr).toContain('write --gpu cpu --cpu i9-14900k for it alone');
+    const alone = ['fit', 'qwen3-8b', '--gpu', 'cpu', '--cpu', 'i9-14900k'];
+    expect((await runHere(alone)).code).toBe(0);
+  });
+});

@@ -291,3 +291,87 @@ describe('a training config in fit, train-plan and validate', () => {
     );
   });
 });
+
+describe('a training of adapters, by train-plan', () => {
+  const linesOf = async (file: string) => {
+    const line = [`${FILES}/${file}`, '--gpu', '8xh100'];
+    return { plan: await json('train-plan', ...line), fit: await json('fit', ...line) };
+  };
+
+  it.each(['axolotl.yaml', 'llama-factory.yaml'])(
+    '%s: memory and speed are those of fit',
+    async (file) => {
+      const { plan, fit } = await linesOf(file);
+      expect(plan.hardware.memory.expected).toBe(fit.adapters.fit.total.expected.value);
+      expect(plan.hardware.tokensPerSecond).toBe(fit.adapters.fit.step.tokensPerSecond.value);
+      expect(plan.hardware.verdict).toBe('fits');
+      expect(plan.adapters.rank).toBe(fit.adapters.fit.rank);
+    },
+  );
+
+  it('counts the adapters, and has the length of a fine-tuning', async () => {
+    const { plan } = await linesOf('axolotl.yaml');
+    expect(plan.adapters).toMatchObject({ kind: 'qlora', rank: 32, targets: ['q_proj', 'v_proj'] });
+    // 36 layers, rank 32: q 4,096 → 4,096 and v 4,096 → 1,024.
+    expect(plan.adapters.parameters).toBe(36 * 32 * (4096 + 4096 + 4096 + 1024));
+    expect(plan.size.tokens).toBe(30_000_000);
+    expect(plan.mistakes).toEqual([]);
+    expect(plan.trainingConfig.notCounted.map(({ key }: { key: string }) => key)).not.toContain(
+      'adapter',
+    );
+    const { stdout, stderr } = await runHere([
+      'train-plan',
+      `${FILES}/axolotl.yaml`,
+      '--gpu',
+      '8xh100',
+    ]);
+    expect(stdout).toMatch(
+      /^QLoRA of 8\.19B parameters on 30\.0M tokens: 115 steps; no mistake found$/m,
+    );
+    expect(stderr).toContain('10.0M tokens are assumed; write --data-tokens N, or --data FILE');
+  });
+
+  it('keeps the epochs of the config in an emitted one', async () => {
+    const { stdout } = await runHere(['train-plan', `${FILES}/axolotl.yaml`, '--emit', 'axolotl']);
+    expect(stdout).toMatch(/^num_epochs: 3$/m);
+    expect(stdout).not.toContain('max_steps');
+  });
+
+  it.each(['torchtitan', 'megatron'])(
+    'is refused by --emit %s, which trains all weights',
+    async (name) => {
+      for (const line of [
+        ['fit', 'qwen3-8b', '--gpu', '8xh100', '--for', 'lora'],
+        ['train-plan', `${FILES}/axolotl.yaml`],
+      ]) {
+        const { code, stdout, stderr } = await runHere([...line, '--emit', name]);
+        expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
+        expect(stderr).toContain('write --emit axolotl');
+      }
+    },
+  );
+});
+
+describe('the next command', () => {
+  it('of validate plans on as many GPUs as the degrees of the config need', async () => {
+    const file = `${FILES}/torchtitan.toml`;
+    const { stdout } = await runHere(['validate', file]);
+    expect(stdout).toContain(`Next: minimind train-plan ${file}`);
+    const { size, exit } = await json('train-plan', file);
+    expect({ exit, gpus: size.gpus }).toEqual({ exit: 0, gpus: 2 });
+    const { stderr } = await runHere(['train-plan', file, '--gpus', '1']);
+    expect(stderr).toContain('write 1, or ask for more with --gpus 2');
+  });
+
+  it('of profile keeps the name, the type and the context', async () => {
+    const { stdout } = await runHere([
+      'profile',
+      'qwen3-8b',
+      '--dtype',
+      'int4',
+      '--context',
+      '4096',
+    ]);
+    expect(stdout).toMatch(/^Next: minimind fit qwen3-8b --dtype int4 --context 4096 {2,}/m);
+  });
+});

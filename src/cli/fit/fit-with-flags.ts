@@ -1,5 +1,6 @@
 /** A model on the hardware of a line of `fit`, with notes on its flags. */
 import type { FitResult } from '../../estimate/fit/fits.js';
+import type { Cluster } from '../../estimate/hardware/gpu.js';
 import type { LoadedModel } from '../../input/model-input/checkpoint/checkpoint-model.js';
 import { type FitRemark, fitOn, type MeasuredMachine } from '../../library/fit.js';
 import { formatOf, type OutputFlags } from '../base-command.js';
@@ -19,6 +20,8 @@ interface NotedFit {
   readonly result: FitResult;
   readonly remarks: readonly FitRemark[];
   readonly notes: readonly string[];
+  /** Hardware that was counted. */
+  readonly hardware: Cluster;
 }
 
 /**
@@ -46,7 +49,7 @@ export async function fitWithFlags(
   if (flags.check && doubts.length > 0) {
     notes.push(`--check: ${doubts.map(({ text }) => text).join('; ')}`);
   }
-  return { result, remarks, notes };
+  return { result, remarks, notes, hardware };
 }
 
 const TOKEN_TIME_ALONE =

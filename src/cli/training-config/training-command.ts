@@ -1,6 +1,7 @@
 /** Base class of commands that also read the config of a training of another program: `fit`, `train-plan`. */
 import type * as Interfaces from '@oclif/core/interfaces';
 import { UserError, usageError } from '../../base/errors.js';
+import { present } from '../../base/values.js';
 import { invalidConfig } from '../../config/document-problems.js';
 import type { EmitName, Emitted } from '../../estimate/emit/emitted.js';
 import type { TrainingSettings } from '../../estimate/training/training-settings.js';
@@ -77,7 +78,7 @@ export abstract class TrainingCommand extends BaseCommand {
     if (config === undefined) return [...argv];
     const isAlone = file === undefined;
     const { modelOfConfig } = await import('../../input/training-config/model-of-config.js');
-    const { trainingWordsOf } = await import('./training-words.js');
+    const { assumedLengthNote, trainingWordsOf } = await import('./training-words.js');
     const { trainingAnswer } = await import('../../input/training-config/training-answer.js');
     const own = isAlone || model === undefined ? modelOfConfig(config) : undefined;
     if (own === undefined && (isAlone || model === undefined)) throw this.#withoutModel(config);
@@ -86,7 +87,7 @@ export abstract class TrainingCommand extends BaseCommand {
     const command = this.id as TrainingCommandName;
     const added = trainingWordsOf(command, config, line);
     if (command === 'fit') refuseAnotherQuestion(config, added, line);
-    if (own?.note !== undefined) this.notes.push(own.note);
+    this.notes.push(...present([own?.note, assumedLengthNote(added)]));
     const flagWords = added.map(({ flag, value }) =>
       value === undefined ? `--${flag}` : `--${flag}=${value}`,
     );

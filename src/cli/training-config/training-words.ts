@@ -1,8 +1,9 @@
 /** The settings of a training as flags of `fit` and `train-plan`. */
 
+import { shortCount } from '../../base/text/units.js';
 import { SHARDINGS } from '../../estimate/fit/training/training-setting.js';
 import { parseSchedule } from '../../estimate/training/schedules.js';
-import { runGpus, runReplicas } from '../../input/training-config/findings.js';
+import { gpusNeeded, runGpus, runReplicas } from '../../input/training-config/findings.js';
 import type { TrainingConfig } from '../../input/training-config/training-config.js';
 import type {
   RunField,
@@ -228,11 +229,13 @@ function planWords({ run: whole, given, name }: TrainingConfig, line: LineFacts)
   const isLauncher = LAUNCHERS.has(name);
   // Epochs need the tokens of the data, which a config does not have.
   const hasData = line.given.has('data') || line.given.has('data-tokens');
+  const { kind = 'training' } = run;
+  const isAdapter = kind !== 'training';
   const set = (key: string, value: unknown, ...of: RunField[]): Word =>
     value === undefined ? undefined : { flag: 'set', value: `training.${key}=${value}`, of };
   return present([
     // The training of a preset is another one.
-    { flag: 'set', value: 'training={}', of: [] },
+    { flag: 'set', value: 'training={}', of: isAdapter ? ['kind', 'rank', 'targets'] : [] },
     ...lengthWords(run, hasData),
     word('batch', run.microBatch, 'microBatch'),
     word('accumulation', accumulation, 'accumulation', 'globalBatch'),
@@ -254,7 +257,7 @@ function planWords({ run: whole, given, name }: TrainingConfig, line: LineFacts)
       ? word('decay-type', run.decayType, 'decayType')
       : undefined,
     word('weight-decay', run.weightDecay, 'weightDecay'),
-    word('gpus', line.gpus === undefined ? runGpus(run) : undefined, 'gpus', 'dataParallel'),
+    word('gpus', line.gpus === undefined ? gpusNeeded(run) : undefined, 'gpus', 'dataParallel'),
     word('recompute', run.recompute, 'recompute'),
     word('zero', run.division === '0' ? undefined : run.division, 'division'),
     ...axesWords(run, false),
@@ -283,6 +286,9 @@ const FLOORLESS: ReadonlySet<string> = new Set([
 const hasFloor = (schedule: string | undefined): boolean =>
   schedule === undefined || !FLOORLESS.has(parseSchedule(schedule) ?? '');
 
+/** Tokens of the data of a fine-tuning whose config does not say: 20,000 samples of 500 tokens. */
+const FINE_TUNING_TOKENS = 10_000_000;
+
 /** The length of the training: as the config has it. */
 function lengthWords(run: TrainingRun, hasData: boolean): Word[] {
   if (run.steps !== undefined) return [word('steps', run.steps, 'steps')];
@@ -290,5 +296,14 @@ function lengthWords(run: TrainingRun, hasData: boolean): Word[] {
   if (run.samples !== undefined && run.context !== undefined) {
     return [word('tokens', run.samples * run.context, 'samples')];
   }
-  return hasData ? [word('epochs', run.epochs, 'epochs')] : [];
+  if (hasData) return [word('epochs', run.epochs, 'epochs')];
+  // A fine-tuning is far shorter than the training of a model.
+  const isOfData = run.isFineTuning || (run.kind ?? 'training') !== 'training';
+  return isOfData ? [word('tokens', (run.epochs ?? 1) * FINE_TUNING_TOKENS, 'epochs')] : [];
 }
+
+/** The note on a length that the config does not have. */
+export const assumedLengthNote = (words: readonly TrainingWord[]): string | undefined =>
+  words.some(({ flag, of }) => flag === 'tokens' && of.includes('epochs'))
+    ? `the config does not say how large the data is: ${shortCount(FINE_TUNING_TOKENS)} tokens are assumed; write --data-tokens N, or --data FILE`
+    : undefined;

@@ -1,5 +1,7 @@
 /** The config of a trainer for a plan: the rows that read it, the other way. What they do not read back is named. */
 
+import { usageError } from '../../base/errors.js';
+import { setting } from '../../base/text/setting.js';
 import { joined } from '../../base/text/words.js';
 import { isRecord, present } from '../../base/values.js';
 import { TRAINING_PROGRAMS } from '../../input/training-config/programs/index.js';
@@ -96,12 +98,29 @@ interface TrainingToEmit {
   readonly machines: Machines;
 }
 
-/** @param lead First comment: the command that made it. */
+/** Trainers of all weights, which have no adapters. */
+const OF_ALL_WEIGHTS: ReadonlySet<TrainerName> = new Set(['torchtitan', 'megatron']);
+
+/** @throws UserError for adapters, and a trainer that would train all weights instead. */
+function refuseAdapters(name: TrainerName, { kind = 'training' }: TrainingRun): void {
+  if (kind === 'training' || !OF_ALL_WEIGHTS.has(name)) return;
+  const { title } = EMIT_PROGRAMS[name];
+  throw usageError(
+    `${setting('emit', name)}: ${title} trains all weights, and this is a training of adapters (${kind === 'lora' ? 'LoRA' : 'QLoRA'})`,
+    `write ${setting('emit', 'axolotl')}, or ask about a training of all weights`,
+  );
+}
+
+/**
+ * @param lead First comment: the command that made it.
+ * @throws UserError for adapters and a trainer without them.
+ */
 export function emitTraining(
   name: TrainerName,
   { run, document, model, machines, verdict }: TrainingToEmit,
   lead: readonly string[],
 ): Emitted {
+  refuseAdapters(name, run);
   const program = TRAINING_PROGRAMS[FORMS[name]];
   const asked = forProgram(name, run);
   const value = valueWith(asked, program);

@@ -13,6 +13,8 @@ export interface RunFacts {
   readonly division: StateDivision | undefined;
   /** Settings of the config that the plan was made of. */
   readonly config: TrainingRun | undefined;
+  /** Whether the config gives the length in epochs. */
+  readonly isOfEpochs?: boolean;
 }
 
 /** The degrees of a run, under the names that all programs share. */
@@ -105,7 +107,7 @@ function precisionFields(precision: string): TrainingRun {
 /** The run of a plan. */
 export function runOfPlan(
   { size, learningRate, optimizer, precision }: TrainPlanResult,
-  { model, division, config }: RunFacts,
+  { model, division, config, isOfEpochs = false }: RunFacts,
   values: Pick<TrainingValues, 'beta1' | 'beta2' | 'eps' | 'max_grad_norm'>,
   recompute: TrainingRun['recompute'],
   axes: TrainingAxes,
@@ -121,7 +123,9 @@ export function runOfPlan(
     context: size.context,
     gpus: size.gpus,
     ...axesOfRun(axes),
-    ...(size.length === 'epochs' && epochs !== undefined ? { epochs } : { steps: size.steps }),
+    ...((size.length === 'epochs' || isOfEpochs) && epochs !== undefined
+      ? { epochs }
+      : { steps: size.steps }),
     learningRate: learningRate.peak,
     minLearningRate: learningRate.floor,
     schedule: learningRate.schedule,

@@ -16,8 +16,9 @@ import { memoryOf } from '../hardware/gpu.js';
 import type { MachineProfile } from '../hardware/machine-profile.js';
 import { LARGEST_DESKTOP, systemMemory } from '../hardware/system-memory.js';
 import type { PlacesFit, PlacesWish } from './places/places.js';
-import { placesFit } from './places/places.js';
+import { onGpusAlone, placesFit } from './places/places.js';
 import type { Purpose } from './purpose.js';
+import { placesRemedies } from './remedies/places-remedies.js';
 import type { ServingRemedy, UnmetRequirement } from './remedies/remedies.js';
 import { adapterRemedies, fitTraining, servingRemedies } from './remedies/remedies.js';
 import type { BatchingComparison } from './serving/batching.js';
@@ -246,10 +247,20 @@ function servingOf(
     throughput: typeof throughput === 'string' ? null : throughput,
     ...(generation && { generation }),
     ...(cost && { cost }),
-    remedies:
-      fit.verdict === 'fits' || request.places !== undefined ? [] : servingRemedies(model, request),
+    remedies: remediesOf(model, request, { fit, places }),
     ...(places && { places }),
   };
+}
+
+/** Changes that make serving fit, of the places that were asked for or of the GPUs. */
+function remediesOf(
+  model: LanguageModel,
+  request: NonNullable<FitRequest['serving']>,
+  { fit, places }: { readonly fit: ServingFit; readonly places: PlacesFit | undefined },
+): ServingRemedy[] {
+  const wish = request.places;
+  if (wish === undefined) return fit.verdict === 'fits' ? [] : servingRemedies(model, request);
+  return (places ?? fit).verdict === 'fits' ? [] : placesRemedies(model, request, wish);
 }
 
 /** Where a model is placed that the GPUs do not hold: as asked, or on a card of a desktop as its memory allows. */
@@ -291,13 +302,7 @@ function askedPlaces(
   const isChosen =
     (wish.gpuLayers ?? wish.cpuExperts ?? wish.tensorSplit ?? wish.isCacheInSystem) !== undefined;
   if (!isChosen && !isMixed && verdict === 'fits') return undefined;
-  const served = { ...setting, batch: users ?? setting.batch };
-  if (wish.maySpill) return placesFit(model, served, wish, true);
-  const onGpus = { ...wish, gpuLayers: Number.POSITIVE_INFINITY, cpuExperts: 0 };
-  const whole = placesFit(model, served, onGpus, true);
-  if (whole.verdict !== 'does not fit' || verdict !== 'does not fit') return whole;
-  const found = placesFit(model, served, wish, false);
-  return found.system.value <= LARGEST_DESKTOP ? found : whole;
+  return placesFit(model, { ...setting, batch: users ?? setting.batch }, onGpusAlone(wish), true);
 }
 
 /** Forward pass on this machine, as quick-test runs it. */

@@ -1,9 +1,11 @@
 /** The largest models that fit on some hardware, for each use. */
 import type { LanguageModel } from '../../model/architecture/layer.js';
 import type { Bounds } from '../../model/budget/figure.js';
+import { generationOf } from '../../model/budget/generation.js';
 import type { Cluster } from '../hardware/gpu.js';
 import { capacityOf } from '../hardware/gpu.js';
 import type { TableRequest, TableUse } from './fit-table.js';
+import type { ListedModel } from './listed-models.js';
 import { placedServing } from './serving/placed-serving.js';
 import { fitServing } from './serving/serving.js';
 import type { WeightDtype } from './serving/weight-types.js';
@@ -52,8 +54,10 @@ export interface LargestModelsResult {
   readonly sequences: number | null;
   /** Number of models that were considered. @count */
   readonly considered: number;
-  /** Uses for which at least one model fits. */
+  /** Uses for which at least one model fits; on the screen only those of `--for`. */
   readonly uses: readonly LargestModels[];
+  /** Models that generate text there, best first; empty with `--for` a training. */
+  readonly models: readonly ListedModel[];
 }
 
 /** Loads the description of a model, and the settings of the question for it; undefined where it cannot be asked. */
@@ -132,7 +136,8 @@ function usesOf(
   const trained = ({ verdict, total }: { verdict: string; total: Bounds }): Fit | undefined =>
     verdict === 'fits' ? { memoryBytes: total.expected.value, tokensPerSecond: null } : undefined;
   return [
-    ...serving.map(
+    // Encoders are not served as language models are.
+    ...(generationOf(model) === 'tokens' ? serving : []).map(
       (setting): UseOfModel => ({
         use: { use: 'serve', dtype: setting.weights.dtype },
         on(cluster) {

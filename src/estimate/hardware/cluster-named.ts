@@ -107,10 +107,14 @@ export function clusterNamed(
   );
 }
 
-/** Name in a text with a number of GPUs, as in `8xA100`; undefined without a number, and for several kinds. */
-export function nameWithoutCount(text: string): string | undefined {
+/**
+ * Name in a text with a number of GPUs, as in `8xA100` or `4060+4060`; undefined without a number, and for several kinds.
+ * @param cluster The GPUs that the text names.
+ */
+export function nameWithoutCount(text: string, { gpu, cards }: Cluster): string | undefined {
   const { gpus, machines } = withKnownHardware({ gpus: [], machines: [] });
-  if (text.includes('+') || [...gpus, ...machines].some(({ name }) => name === text)) return;
+  if (cards || [...gpus, ...machines].some(({ name }) => name === text)) return;
+  if (text.split(BETWEEN_KINDS).length > 1) return gpu.name;
   const instance = cloudInstance(text)?.name ?? text;
   const { name, count } = splitCount(instance);
   return count === undefined ? undefined : name;

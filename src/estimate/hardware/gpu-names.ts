@@ -3,6 +3,7 @@ import { type UserError, usageError } from '../../base/errors.js';
 import { commandText, setting } from '../../base/text/setting.js';
 import { nearestWithDigits } from '../../config/nearest.js';
 import { quote } from '../../config/quote.js';
+import { knownProcessor } from './processors.js';
 
 interface Named {
   readonly name: string;
@@ -318,6 +319,14 @@ const MANY =
 
 function unknown(text: string, entries: readonly Named[]): UserError {
   const message = `unknown GPU or machine ${quote(text)}`;
+  const processor = knownProcessor(text);
+  if (processor) {
+    const settings = `${setting('gpu', 'cpu')} ${setting('cpu', text.trim())}`;
+    return usageError(
+      `${setting('gpu')}: ${quote(text)} is a processor (${processor.title})`,
+      `write ${settings} for it alone, or a graphics card with ${setting('cpu', text.trim())}`,
+    );
+  }
   if (MANY.test(text)) {
     const chips = entries.filter(({ name }) => /^m\d-\d+gb$/.test(name)).map(({ name }) => name);
     return usageError(message, `write its chip and memory, one of ${chips.join(', ')}`);

@@ -178,8 +178,10 @@ const INSTANCES: readonly (readonly [RegExp, string])[] = [
   [/^(?:google\s+)?colab(?:\s+(?:free|pro\+?|t4))?$/, 't4'],
   [/^(?:google\s+)?colab(?:\s+(?:free|pro\+?))?\s+a100$/, 'a100-40gb'],
   [/^kaggle$/, '2 x t4'],
-  [/^(?:amd\s+)?strix\s*halo(?:\s+128\s*gb)?$/, 'ryzen-ai-max-395-128gb'],
-  [/^(?:amd\s+)?strix\s*halo\s+(64|96)\s*gb$/, 'ryzen-ai-max-395-$1gb'],
+  [/^trn([123])$/, 'trainium$1'],
+  [/^inf2$/, 'inferentia2'],
+  [/^(?:amd[\s-]+)?strix[\s-]*halo(?:[\s-]+128\s*gb)?$/, 'ryzen-ai-max-395-128gb'],
+  [/^(?:amd[\s-]+)?strix[\s-]*halo[\s-]+(64|96)\s*gb$/, 'ryzen-ai-max-395-$1gb'],
   [/^framework\s+desktop$/, 'ryzen-ai-max-395-128gb'],
 ];
 

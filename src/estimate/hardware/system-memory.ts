@@ -121,5 +121,12 @@ export const PROCESSOR: Cluster = {
 export const isProcessorName = (name: string | undefined): boolean =>
   name !== undefined && /^(?:cpu|none)$/i.test(name.trim());
 
+/** Sizes of system memory in shops, in GB. */
+const SIZES = [16, 32, 48, 64, 96, 128, 192, 256] as const;
+
+/** The smallest usual size of system memory with room for some bytes. */
+export const usualSystemBytes = (needed: number): number =>
+  1e9 * (SIZES.find((size) => size >= needed / 1e9) ?? Math.ceil(needed / 1e9));
+
 /** Memory of the largest desktops: 4 modules of 48 GB. */
 export const LARGEST_DESKTOP = 192e9;

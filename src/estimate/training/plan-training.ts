@@ -11,8 +11,9 @@ import type { Emitted } from '../emit/emitted.js';
 import { byBound } from '../fit/bounds.js';
 import { type Parallelism, parallelismOf } from '../fit/parallelism/parallelism.js';
 import { type TrainingAxes, trainingAxesOf } from '../fit/parallelism/training-axes.js';
+import { loraMemoryOn, loraOn, QLORA_BASE } from '../fit/training/lora.js';
 import { stepTimeIfKnown, trainingCost, trainingTimeOf } from '../fit/training/step-time.js';
-import type { FitVerdict } from '../fit/training/training-fit.js';
+import type { FitVerdict, StepTime, TrainingMemoryFit } from '../fit/training/training-fit.js';
 import { fitTrainingMemory } from '../fit/training/training-memory.js';
 import type { Convention, TrainingFitSetting } from '../fit/training/training-setting.js';
 import type { Cluster } from '../hardware/gpu.js';
@@ -40,6 +41,28 @@ import type { Underflow } from './underflow.js';
 import { assumedUnderflow, FIRST_SCALE } from './underflow.js';
 import { type UndividedLoss, undividedLossOf } from './undivided-loss.js';
 
+/** Adapters of a training. */
+export interface AskedAdapters {
+  /** Whether the frozen weights are in 16 bits, or in 4. */
+  readonly kind: 'lora' | 'qlora';
+  /** Default: 16. */
+  readonly rank?: number | undefined;
+  /** Products with adapters, by the ends of their names; undefined: all. */
+  readonly targets?: readonly string[] | undefined;
+}
+
+/** Adapters of a plan. */
+export interface PlannedAdapters {
+  /** Whether the frozen weights are in 16 bits, or in 4. */
+  readonly kind: 'lora' | 'qlora';
+  /** Rank of the adapters. @integer @minimum 1 */
+  readonly rank: number;
+  /** Products with adapters; null for all of the blocks. */
+  readonly targets: readonly string[] | null;
+  /** Parameters of the adapters. @integer */
+  readonly parameters: number;
+}
+
 export interface TrainPlanRequest {
   readonly settings: TrainingSettings;
   /** Tokens of a sequence; undefined: the file's, else 2,048 or the model's positions. */
@@ -56,6 +79,8 @@ export interface TrainPlanRequest {
   readonly axes?: TrainingAxes | undefined;
   /** Type of the gradients; undefined: that of the weights. */
   readonly convention?: Convention | undefined;
+  /** Adapters that are trained instead of all weights. */
+  readonly adapters?: AskedAdapters | undefined;
   /** The data as counted; its tokens and longest sample are among the settings. */
   readonly data?: CountedData | undefined;
   /** Gradients of a file, counted at the scale of the loss. */
@@ -140,6 +165,8 @@ export interface TrainingOnHardware {
 }
 
 export interface TrainPlan {
+  /** Adapters that are trained instead of all weights; absent for a training of those. */
+  readonly adapters?: PlannedAdapters;
   /** Parameters of the model. @integer */
   readonly parameters: number;
   /** Width of the model. @integer */
@@ -203,19 +230,56 @@ export function planTraining(model: LanguageModel, request: TrainPlanRequest): T
     globalBatchTokens: size.tokensPerStep,
     trainTokens: size.steps * size.tokensPerStep,
   };
+  const fitOf = request.adapters ? adapterFitOf(model, request.adapters) : trainingFitOf(model);
   return {
     ...basis,
+    ...(request.adapters && { adapters: plannedAdapters(model, setting, request.adapters) }),
     gradients: request.gradients ?? null,
     data: request.data ?? null,
     checkpoints: checkpointSizes(basis.parameters, size, request.settings),
-    accumulation: accumulationRows(model, size, setting, cluster !== undefined),
+    accumulation: accumulationRows(fitOf, size, setting, cluster !== undefined),
     undivided: undividedLossOf(
       size,
       basis.rate.setting.peak,
       request.settings.values.max_grad_norm,
     ),
-    hardware: cluster === undefined ? null : onHardware(model, setting, request.price),
+    hardware: cluster === undefined ? null : onHardware(fitOf, setting, request.price),
   };
+}
+
+/** Memory of a training, and the time of a step where it is known. */
+type FitOf = (setting: TrainingFitSetting) => Pick<
+  TrainingMemoryFit,
+  'total' | 'verdict' | 'capacity'
+> & {
+  readonly step: () => StepTime | undefined;
+};
+
+const trainingFitOf =
+  (model: LanguageModel): FitOf =>
+  (setting) => {
+    const memory = fitTrainingMemory(model, setting);
+    return { ...memory, step: () => stepTimeIfKnown(model, setting, memory.stages) };
+  };
+
+const baseOf = ({ kind }: AskedAdapters) => (kind === 'qlora' ? QLORA_BASE : undefined);
+
+/** Adapters as `fit` counts them. */
+const adapterFitOf =
+  (model: LanguageModel, asked: AskedAdapters): FitOf =>
+  (setting) => ({
+    ...loraMemoryOn(model, setting, baseOf(asked), { isSearched: false }),
+    step: () => loraOn(model, setting, baseOf(asked)).step,
+  });
+
+function plannedAdapters(
+  model: LanguageModel,
+  setting: TrainingFitSetting,
+  asked: AskedAdapters,
+): PlannedAdapters {
+  const options = { isSearched: false };
+  const { rank, targets, adapters } = loraMemoryOn(model, setting, baseOf(asked), options);
+  return { kind: asked.kind, rank, targets, parameters: Number(adapters.value) };
 }
 
 /**
@@ -332,7 +396,7 @@ function checkpointSizes(
 
 /** The setting of a fit, without the size of a step: the number of replicas is part of that. */
 function fitSettingOf(model: LanguageModel, request: TrainPlanRequest): TrainingFitSetting {
-  const { cluster, mfu, recompute, sharding, axes, convention = 'zero' } = request;
+  const { cluster, mfu, recompute, sharding, axes, convention = 'zero', adapters } = request;
   const { values } = request.settings;
   const isRecomputed = values.gradient_checkpointing === true;
   return {
@@ -348,18 +412,20 @@ function fitSettingOf(model: LanguageModel, request: TrainPlanRequest): Training
     ...(sharding ?? { zero: 0 }),
     convention,
     ...(axes ?? trainingAxesOf({}, 1)),
+    ...(adapters?.rank !== undefined && { rank: adapters.rank }),
+    ...(adapters?.targets !== undefined && { targets: [...new Set(adapters.targets)] }),
     mfu,
   };
 }
 
 function accumulationRows(
-  model: LanguageModel,
+  fitOf: FitOf,
   size: RunSize,
   setting: TrainingFitSetting,
   isKnown: boolean,
 ): AccumulationRow[] {
   return accumulationChoices(size).map(({ microBatch, accumulation, gpus }) => {
-    const { total, verdict } = fitTrainingMemory(model, { ...setting, microBatch });
+    const { total, verdict } = fitOf({ ...setting, microBatch });
     return {
       microBatch,
       accumulation,
@@ -372,13 +438,13 @@ function accumulationRows(
 }
 
 function onHardware(
-  model: LanguageModel,
+  fitOf: FitOf,
   setting: TrainingFitSetting,
   price: number | undefined,
 ): TrainingOnHardware {
   const { gpu, gpus } = setting.cluster;
-  const { total, verdict, capacity, stages } = fitTrainingMemory(model, setting);
-  const step = stepTimeIfKnown(model, setting, stages);
+  const { total, verdict, capacity, step: stepOf } = fitOf(setting);
+  const step = stepOf();
   const time = step && trainingTimeOf(step, setting.trainTokens ?? 0);
   return {
     gpu: gpu.title,

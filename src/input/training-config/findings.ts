@@ -26,6 +26,13 @@ export function runGpus(run: TrainingRun): number | undefined {
   return run.dataParallel * tensorParallel * pipelineParallel * contextParallel;
 }
 
+/** GPUs of a run, or the fewest that its degrees need; undefined where one is enough. */
+export function gpusNeeded(run: TrainingRun): number | undefined {
+  const given = gpusOf(run);
+  const least = gpusOf({ ...run, dataParallel: 1 });
+  return given ?? (least === 1 ? undefined : least);
+}
+
 /** Optimizer steps of a run, where it says so. */
 const optimizerSteps = ({ steps, samples, globalBatch }: TrainingRun): number | undefined =>
   steps ?? (samples !== undefined && globalBatch ? Math.floor(samples / globalBatch) : undefined);

@@ -22,7 +22,7 @@ import { present, sumOf } from '../../base/values.js';
 import type { AdaptersFit, FitResult, FoundMachine } from '../../estimate/fit/fits.js';
 import type { BatchingComparison } from '../../estimate/fit/serving/batching.js';
 import type { UsersFit } from '../../estimate/fit/serving/serving.js';
-import type { HostMemory } from '../../estimate/fit/training/training-fit.js';
+import type { HostMemory, Remedy } from '../../estimate/fit/training/training-fit.js';
 import type { GpuMemory } from '../../estimate/hardware/gpu.js';
 import type { Bounds } from '../../model/budget/figure.js';
 import type { Block, Cell, Fact, TableBlock, Verdict } from '../kit/report.js';
@@ -39,6 +39,7 @@ import {
   NO_PEAK,
   prefillLimitText,
   sequencesOnGpu,
+  servingChanges,
   servingText,
   sharingText,
 } from './fit-serving.js';
@@ -49,7 +50,7 @@ import {
   changesText,
   isShortOfMemory,
   loraText,
-  NO_NUMBER,
+  noNumber,
   nothingFits,
   partsAtPeak,
   remedyText,
@@ -222,7 +223,7 @@ function adapterFacts({ setting, contextOrigin, fit, remedies }: AdaptersFit): F
       text:
         remedies.length > 0
           ? remedies.map(({ flags }) => changesText(flags)).join(' · ')
-          : NO_NUMBER,
+          : noNumber(setting.cluster),
     },
   ]);
 }
@@ -269,7 +270,8 @@ function servingFacts(serving: Serving, { doubts }: FitResult): Fact[] {
     name: 'serving',
     text: `${weightsText(setting)}, ${dtypeWord(setting.cacheDtype)} cache, ${formatInteger(context)} tokens${contextText(contextOrigin)}${shared}`,
   };
-  if (places?.isAsked) return [how, ...placesFacts(places, setting)];
+  const toServe = missing.length > 0 && { name: 'to serve', text: missing.join(' · ') };
+  if (places?.isAsked) return present([how, ...placesFacts(places, setting), toServe]);
   return present([
     how,
     { name: 'memory', text: servingSum(serving) },
@@ -280,7 +282,7 @@ function servingFacts(serving: Serving, { doubts }: FitResult): Fact[] {
       fit.verdict !== 'fits' && { name: 'needed', text: neededText(users.asked, users.needed) },
     ...speedFacts(serving),
     ...serverFacts(serving),
-    missing.length > 0 && { name: 'to serve', text: missing.join(' · ') },
+    toServe,
     places && { name: 'with RAM', text: placesProposal(places) },
     ...(doubt ? [{ name: 'load', text: doubt.text, tone: 'bad' as const }] : loadFacts(serving)),
     ...latencyFacts(serving),
@@ -341,8 +343,22 @@ const neededText = (
 
 function speedFacts({ setting, fit }: Serving): Fact[] {
   if (fit.withoutRoom !== null) return [];
-  if (fit.prefill === null || fit.decode === null) {
+  // Many sequences are limited by compute, whose peak is not known.
+  if (fit.decode === null || (fit.prefill === null && setting.batch > 1)) {
     return [{ name: 'speed', text: withoutSpeedText(fit.withoutLink ?? NO_PEAK) }];
+  }
+  if (fit.prefill === null) {
+    // One sequence is limited by reading weights, whatever the peak is.
+    const { tokensPerSecond, published } = fit.decode;
+    const range = published
+      ? `; 9 of 10: ${significant(published.lower)}–${significant(published.upper)}`
+      : '';
+    return [
+      {
+        name: 'speed',
+        text: `decoding ${significant(tokensPerSecond.expected.value)} tokens/s (estimate, by bandwidth alone${range}); prompts: ${NO_PEAK}`,
+      },
+    ];
   }
   const { decode, prefill } = fit;
   return [
@@ -534,20 +550,49 @@ const INSTEAD_OF: Partial<Record<SettingName, readonly SettingName[]>> = {
   globalBatchTokens: ['accumulation'],
 };
 
+/**
+ * The result with proposals that name the GPU beside its number: the command has both in one word, as in `2xA100`, which
+ * another number contradicts.
+ */
+export function withGpuName(result: FitResult, gpu: string | undefined): FitResult {
+  if (gpu === undefined) return result;
+  const { serving, training, adapters } = result;
+  const named = (remedies: readonly Remedy[]): Remedy[] =>
+    remedies.map(({ flags, ...each }) => {
+      const { cluster } = flags;
+      const machine = cluster?.machine ?? gpu;
+      return { ...each, flags: { ...flags, ...(cluster && { cluster: { ...cluster, machine } }) } };
+    });
+  const servingRemedies = serving?.remedies.map(({ flags, ...each }) => ({
+    ...each,
+    flags: 'gpus' in flags ? { gpu, ...flags } : flags,
+  }));
+  return {
+    ...result,
+    serving: serving && { ...serving, remedies: servingRemedies ?? [] },
+    training: training && {
+      ...training,
+      fit: { ...training.fit, remedies: named(training.fit.remedies) },
+    },
+    adapters: adapters && { ...adapters, remedies: named(adapters.remedies) },
+  };
+}
+
 /** The user's command. */
 interface GivenCommand {
   /** Words after `fit`. */
   readonly argv: readonly string[];
-  /** Name of the GPU, where the command has it with a number: another number replaces both. */
-  readonly gpuName?: string | undefined;
   /** Settings that require hardware. */
   readonly ofHardware?: readonly SettingName[] | undefined;
 }
 
-/** Command with the smallest change that makes it fit; for adapters that no change makes fit, that of the hardware. */
+/**
+ * Command with the smallest change that makes it fit; for adapters, and a model in system memory, that no change makes fit that
+ * of the hardware.
+ */
 export function nextOf(
   { purpose, serving, training, adapters, profile }: FitResult,
-  { argv, gpuName, ofHardware }: GivenCommand,
+  { argv, ofHardware }: GivenCommand,
 ) {
   const [remedy] =
     purpose === 'training' && training?.fit.verdict !== 'fits'
@@ -560,18 +605,23 @@ export function nextOf(
     purpose === 'serving' && isOnOthers && !serving?.places?.isAsked ? serving?.places : undefined;
   const changes: SettingValues = places
     ? { ramBytes: ramFor(places) }
-    : (served?.flags ?? (remedy ? changedSettings(remedy.flags) : {}));
+    : served
+      ? servingChanges(served.flags)
+      : remedy
+        ? changedSettings(remedy.flags)
+        : {};
   // The user cannot add or exchange the GPUs of this machine.
   if (profile) return undefined;
-  if (adapters && adapters.fit.verdict !== 'fits' && remedy === undefined && ofHardware) {
+  const isPlaced = purpose === 'serving' && serving?.places?.isAsked;
+  const asked = isPlaced ? serving?.places : adapters?.fit;
+  const isStuck = asked && asked.verdict !== 'fits' && (remedy ?? served) === undefined;
+  if (isStuck && ofHardware) {
     return nextCommand('fit', withoutSettings(argv, ['gpu', 'hardware', ...ofHardware]), {
       gpu: 'all',
     });
   }
   if (Object.keys(changes).length === 0) return undefined;
-  const isRenamed = gpuName !== undefined && 'gpus' in changes && !('gpu' in changes);
-  const all = { ...(isRenamed && { gpu: gpuName }), ...changes };
-  const changed = Object.keys(all) as SettingName[];
+  const changed = Object.keys(changes) as SettingName[];
   const names = changed.flatMap((name) => [name, ...(INSTEAD_OF[name] ?? [])]);
-  return nextCommand('fit', withoutSettings(argv, names), all);
+  return nextCommand('fit', withoutSettings(argv, names), changes);
 }

@@ -1,9 +1,16 @@
 /** Report of `minimind fit --gpu GPU` without a model: the largest published models for each use. */
-import { nextCommand, withoutSettings } from '../../base/text/setting.js';
-import { formatBytes, formatInteger, shortCount, significant } from '../../base/text/units.js';
+import { nextCommand, setting, withoutSettings } from '../../base/text/setting.js';
+import {
+  dtypeWord,
+  formatBytes,
+  formatInteger,
+  shortCount,
+  significant,
+} from '../../base/text/units.js';
 import { joined, modelName } from '../../base/text/words.js';
 import type { LargestModels, LargestModelsResult } from '../../estimate/fit/largest-models.js';
-import type { Cell, Field, Report } from '../kit/report.js';
+import type { ListedModel } from '../../estimate/fit/listed-models.js';
+import type { Cell, Field, Report, TableBlock } from '../kit/report.js';
 import {
   cutColumn,
   headingBlock,
@@ -29,12 +36,14 @@ export function fitModelsReport(result: LargestModelsResult, words: readonly str
   const rowsOf = (most: number): Row[] =>
     uses.flatMap((each) => each.models.slice(0, most).map((model) => ({ ...each, model })));
   const fields = fieldsOf(result);
+  if (result.models.length > 0)
+    return listReport(result, words, tableOf(rowsOf(Number.POSITIVE_INFINITY), fields));
   const serving = uses.find(({ use, dtype }) => use === 'serve' && dtype === 'int4') ?? uses[0];
   const [best] = serving?.models ?? [];
   return {
     verdict: { text: largestModelsVerdict(result) },
     blocks: [
-      ...(uses.length > 0 ? [tableOf(rowsOf(1), fields)] : []),
+      ...(uses.length > 0 ? [tableOf(rowsOf(uses.length === 1 ? 12 : 1), fields)] : []),
       noteOf(
         `Largest of ${formatInteger(considered)} published models, ${workloadText(result)}${cluster.gpus > 1 ? '; a training divides all its state (ZeRO-3)' : ''}. Memory and speed are estimates.`,
       ),
@@ -47,6 +56,58 @@ export function fitModelsReport(result: LargestModelsResult, words: readonly str
     }),
     data: tableOf(rowsOf(Number.POSITIVE_INFINITY), fields),
   };
+}
+
+/** The models that generate text there, best first. */
+function listReport(
+  result: LargestModelsResult,
+  words: readonly string[],
+  others: TableBlock,
+): Report {
+  const { models, considered, cluster, context } = result;
+  const [best] = models;
+  const table = tableOf(models, listFields(result));
+  const tokens =
+    context === null ? 'memory and speed at 2,048 tokens' : `at ${formatInteger(context)} tokens`;
+  return {
+    verdict: {
+      text: `${hardwareText(cluster)}: runs ${best ? `models up to ${shortCount(best.parameters)} parameters` : 'no published model'}`,
+    },
+    blocks: [
+      table,
+      noteOf(
+        `The largest of each series among ${formatInteger(considered)} published models, in the widest type with 10 tokens/s or more; one sequence, ${tokens} (estimates). ${setting('for', 'lora')}: models to train.`,
+      ),
+    ],
+    details: others.rows.length > 0 ? [headingBlock('Largest by use'), others] : [],
+    ...(best && {
+      next: nextCommand('fit', [modelName(best.name), ...withoutSettings(words, ['dtype'])], {
+        ...(!best.isAsPublished && best.dtype !== 'bf16' && { dtype: dtypeWord(best.dtype) }),
+      }),
+    }),
+    data: others.rows.length > 0 ? others : table,
+  };
+}
+
+function listFields({ cluster, memoryBytes }: LargestModelsResult): Field<ListedModel>[] {
+  const isAlone = cluster.gpu.kind === 'processor';
+  return [
+    cutColumn('model', 'model', ({ name }): Cell => ({ text: modelName(name), value: name })),
+    right('parameters', 'parameters', ({ parameters }) => valueCell(parameters, shortCount)),
+    leftColumn('type', 'dtype', ({ dtype }) => ({ text: dtypeWord(dtype), value: dtype })),
+    right('longest context', 'longest_context', ({ longestContext }) =>
+      valueCell(longestContext, formatInteger),
+    ),
+    right('tokens/s', 'tokens_per_second', ({ tokensPerSecond }) =>
+      valueCell(tokensPerSecond, significant),
+    ),
+    right(cluster.gpus > 1 ? 'memory per GPU' : 'memory', 'memory_bytes', (row) => ({
+      text: isAlone
+        ? formatBytes(Math.round(row.memoryBytes))
+        : `${formatBytes(Math.round(row.memoryBytes))} of ${formatBytes(Math.round(memoryBytes))}`,
+      value: row.memoryBytes,
+    })),
+  ];
 }
 
 function fieldsOf({ cluster, memoryBytes }: LargestModelsResult): Field<Row>[] {

@@ -7,6 +7,7 @@ import { counted } from '../../base/text/words.js';
 import { present, sumOf } from '../../base/values.js';
 import type { PlacesFit } from '../../estimate/fit/places/places.js';
 import type { Cluster } from '../../estimate/hardware/gpu.js';
+import { usualSystemBytes } from '../../estimate/hardware/system-memory.js';
 import type { Block, Cell, Fact, Verdict } from '../kit/report.js';
 import {
   headingBlock,
@@ -20,9 +21,6 @@ import {
 import type { BoundsRow } from './fit-bounds.js';
 import { boundsCells, boundsColumns, bytesText, sameBounds, TONES } from './fit-bounds.js';
 import type { Serving } from './fit-serving.js';
-
-/** Sizes of system memory in shops, in GB. */
-const SIZES = [16, 32, 48, 64, 96, 128, 192, 256] as const;
 
 /** `24 tokens/s (17–34)`, of one sequence or of all. */
 const speedText = ({ decode: { tokensPerSecond, published } }: PlacesFit): string =>
@@ -111,6 +109,12 @@ export function placesFacts(places: PlacesFit, setting: Serving['setting']): Fac
     },
     isRunning && { name: 'speed', text: speedText(places) },
     isRunning &&
+      prefill === null &&
+      isAlone && {
+        name: 'prompt',
+        text: `no estimate: the peak of this processor is not known; ${flag('thisMachine')} measures yours`,
+      },
+    isRunning &&
       prefill && {
         name: 'prompt',
         text: `${counted(setting.prompt, 'token')} in ${formatSeconds(prefill.expected.value)} (${formatSeconds(prefill.lower.value)} to ${formatSeconds(prefill.upper.value)})`,
@@ -190,7 +194,7 @@ const memoryRows = ({ gpu, cards }: PlacesFit): Cell[][] =>
 
 /** `--ram 32GB, 24 tokens/s: all 49; experts of the first 36 in system memory` */
 export function placesProposal(places: PlacesFit): string {
-  return `${flag('ramBytes', ramFor(places))}, ${significant(places.decode.tokensPerSecond.expected.value)} tokens/s: GPU layers ${placementText(places)}`;
+  return `${flag('ramBytes', ramFor(places))}, ${speedText(places)}: GPU layers ${placementText(places)}`;
 }
 
 /** Rows of CSV. */
@@ -224,7 +228,7 @@ export const placesRows = (places: PlacesFit): BoundsRow[] => [
 ];
 
 /** The smallest usual size of system memory that is enough. */
-export function ramFor({ needed }: PlacesFit): string {
-  const gigabytes = needed / 1e9;
-  return `${SIZES.find((size) => size >= gigabytes) ?? Math.ceil(gigabytes)}GB`;
-}
+export const ramFor = ({ needed }: PlacesFit): string => ramText(usualSystemBytes(needed));
+
+/** `32GB` */
+export const ramText = (bytes: number): string => `${bytes / 1e9}GB`;

@@ -37,7 +37,7 @@ import {
   wrapColumn,
 } from '../kit/report.js';
 import { explanationBlocks } from '../profile/explanation.js';
-import { answerTable, fitFacts, fitVerdictOf, nextOf } from './fit-answer.js';
+import { answerTable, fitFacts, fitVerdictOf, nextOf, withGpuName } from './fit-answer.js';
 import type { BoundsRow } from './fit-bounds.js';
 import { boundsCells, boundsColumns, bytesText, sameBounds } from './fit-bounds.js';
 import { passRows } from './fit-pass.js';
@@ -59,7 +59,11 @@ export interface FitReportOptions {
   readonly ofHardware?: readonly SettingName[];
 }
 
-export function fitReport(result: FitResult, { explain, ...command }: FitReportOptions): Report {
+export function fitReport(
+  answer: FitResult,
+  { explain, gpuName, ...command }: FitReportOptions,
+): Report {
+  const result = withGpuName(answer, gpuName);
   const { training, serving, adapters, doubts } = result;
   const next = nextOf(result, command);
   return {

@@ -1,6 +1,6 @@
 /** Serving part of the report of `minimind fit`. */
 
-import { settingsLine } from '../../base/text/setting.js';
+import { type SettingValues, settingsLine } from '../../base/text/setting.js';
 import {
   dtypeWord,
   formatInteger,
@@ -38,6 +38,7 @@ import {
   type UsedMemory,
   verdictHeading,
 } from './fit-bounds.js';
+import { ramText } from './fit-places.js';
 import { serverBlocks } from './fit-server.js';
 
 const DECODE_LIMITS = {
@@ -135,7 +136,16 @@ function remedyBlocks(remedies: Serving['remedies']): Block[] {
   ];
 }
 
-export const servingText = ({ flags }: ServingRemedy): string => settingsLine(flags);
+/** The changed settings under their names in texts. */
+export const servingChanges = ({ ramBytes, ...flags }: ServingRemedy['flags']): SettingValues => ({
+  ...flags,
+  ...(ramBytes !== undefined && { ramBytes: ramText(ramBytes) }),
+});
+
+/** `--gpu-layers 19`, with the speed where it depends on the places: `--ram 96GB, 0.835 tokens/s`. */
+export const servingText = ({ flags, tokensPerSecond }: ServingRemedy): string =>
+  settingsLine(servingChanges(flags)) +
+  (tokensPerSecond === undefined ? '' : `, ${significant(tokensPerSecond)} tokens/s`);
 
 export const formatText = ({
   weights: { dtype, groupSize, scaleDtype, zeroPoints, stored },

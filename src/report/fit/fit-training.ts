@@ -18,6 +18,7 @@ import type {
   TrainingLimit,
   TrainingTime,
 } from '../../estimate/fit/training/training-fit.js';
+import type { Cluster } from '../../estimate/hardware/gpu.js';
 import type { Bounds } from '../../model/budget/figure.js';
 import type { Block, TableBlock } from '../kit/report.js';
 import {
@@ -300,7 +301,8 @@ export function loraText({ setting: { cluster } }: Training, lora: ClusterLora):
   const how = [`rank ${rank}`, ...(recompute === 'none' ? [] : [`${recompute} recompute`])];
   const needed =
     gpus === null ? '; no number of linked GPUs is enough' : `; fits on ${counted(gpus, 'GPU')}`;
-  const isEnough = verdict === 'fits' || cluster.gpu.links.length === 0;
+  const isEnough =
+    verdict === 'fits' || cluster.gpu.links.length === 0 || cluster.cards !== undefined;
   return (
     `${verdict}: ${bytesText(total.expected.value)}${each} (${how.join(', ')})` +
     `${isEnough ? '' : needed}`
@@ -316,15 +318,17 @@ export function nothingFits({ setting, fit }: Pick<Training, 'setting' | 'fit'>)
     return `needs ${bytesText(host.bytes.upper.value)} of system memory, found ${installed}`;
   }
   // Proposals put at most as much into system memory as a desktop has.
-  return setting.offload ? NO_NUMBER : `${NO_NUMBER} without system memory`;
+  const isAsked = setting.offload || setting.cluster.cards;
+  return `${noNumber(setting.cluster)}${isAsked ? '' : ' without system memory'}`;
 }
 
 /** Whether a part of the state may be more than the installed system memory. */
 export const isShortOfMemory = ({ host }: Training['fit']): boolean =>
   host !== undefined && host.verdict !== 'fits';
 
-/** Text where no number of GPUs is enough. */
-export const NO_NUMBER = 'larger GPUs are needed: no number of these with a known link is enough';
+/** What is missing where no number of GPUs is enough. */
+export const noNumber = ({ cards }: Cluster): string =>
+  `larger GPUs are needed${cards ? '' : ': no number of these with a known link is enough'}`;
 
 /** `at most 19.1 GB per GPU and 96.5 GB of system memory, 812 tokens/s`. */
 export function remedyText({ total, host, tokensPerSecond }: Remedy): string {

@@ -2,7 +2,12 @@
 
 import type { CacheDtype } from '../../base/tensor/dtype.js';
 import { stateDtypeOf } from '../../base/tensor/dtype.js';
-import { nextCommand, type SettingName, setting } from '../../base/text/setting.js';
+import {
+  nextCommand,
+  type SettingName,
+  type SettingValues,
+  setting,
+} from '../../base/text/setting.js';
 import {
   dtypeWord,
   formatBytes,
@@ -70,6 +75,10 @@ interface Asked {
   readonly flat: boolean;
   /** Flags of the model, for the next command. */
   readonly modelWords: readonly string[];
+  /** Settings that `fit` has too, for the next command. */
+  readonly fitSettings?: SettingValues;
+  /** The model as the user wrote it. */
+  readonly name?: string | undefined;
   /** Lists the tensors of the model, for a picture. */
   readonly allTensors: () => readonly TensorEntry[];
   /** Serving on the GPU of the memory, for the roofline of a page. */
@@ -78,7 +87,7 @@ interface Asked {
 
 export function profileReport(
   result: ProfileResult,
-  { explain, flat, modelWords, allTensors, serving }: Asked,
+  { explain, flat, modelWords, fitSettings, name, allTensors, serving }: Asked,
 ): Report {
   const { layers, tensors, published, checks } = result;
   const inventory = [
@@ -107,12 +116,16 @@ export function profileReport(
     pictures: () => profilePictures(result, tensors ?? allTensors(), serving),
     ...(!explain && { derivations: () => explanationBlocks(sectionsOf(result)) }),
     more: explain ? [] : ['explain'],
-    next: nextCommand('fit', [result.file, ...modelWords]),
+    next: nextCommand('fit', [nameOf(result, name), ...modelWords], fitSettings),
     data:
       inventory.find((block) => block.kind === 'table') ??
       (explain ? explanationData(sectionsOf(result)) : figuresTable(result)),
   };
 }
+
+/** The model as it was typed, where that is the short name of a preset. */
+const nameOf = ({ file }: ProfileResult, typed: string | undefined): string =>
+  typed !== undefined && file.endsWith(`/${typed}`) ? typed : file;
 
 function profileVerdict({ file, family, parameters, layerCount }: ProfileResult): Verdict {
   const { total, nonEmbedding, active } = parameters;

@@ -1,5 +1,6 @@
 /** Clusters whose communication can be computed: a setup without a known link has no speed, and is not proposed. */
 
+import { sumOf } from '../../../base/values.js';
 import type { Cluster } from '../../hardware/gpu.js';
 import { MACHINES } from '../../hardware/machines.js';
 import { withoutLink } from './collectives.js';
@@ -7,9 +8,11 @@ import { MOST_GPUS } from './divisors.js';
 
 /**
  * Cluster with this number of GPUs: the same one, or machines of the same GPU with a known network. Undefined if no
- * link between so many is known.
+ * link between so many is known, and for another number of GPUs of several kinds: it does not say which ones.
  */
 export function linkedCluster(cluster: Cluster, gpus: number): Cluster | undefined {
+  const { cards } = cluster;
+  if (cards && sumOf(cards, (each) => each.gpus) !== gpus) return undefined;
   const wider = { ...cluster, gpus };
   if (withoutLink(wider, gpus) === null) return wider;
   const machine = MACHINES.find(

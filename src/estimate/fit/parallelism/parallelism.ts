@@ -256,11 +256,13 @@ function holdersOf(
   ])[],
 ): number {
   let left = gpus;
+  const enough = degrees.reduce((product, [, value]) => product * value, 1);
   for (const [name, value, most = left] of degrees) {
     if (left % value !== 0) {
+      const more = enough > gpus ? `, or ask for more with ${setting('gpus', enough)}` : '';
       throw usageError(
         `${setting(name)}: ${formatInteger(value)} does not divide ${counted(left, 'GPU')}`,
-        `write ${divisorsUpTo(left, value, most)}`,
+        `write ${divisorsUpTo(left, value, most)}${more}`,
       );
     }
     // GPUs with parts of a sequence hold the same weights.

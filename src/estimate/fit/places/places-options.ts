@@ -135,6 +135,7 @@ export function placesWish(
     cpuExperts,
     tensorSplit,
     ...(offload === 'cache' && { isCacheInSystem: true }),
+    ...(offload === 'layers' && { isOfLayers: true }),
     maySpill: isProcessor || maySpill(options),
   };
 }

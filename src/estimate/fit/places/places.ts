@@ -38,9 +38,15 @@ export interface PlacesWish {
   readonly tensorSplit?: readonly number[] | undefined;
   /** Whether the caches are in system memory. */
   readonly isCacheInSystem?: boolean;
+  /** Whether experts stay with their layer. */
+  readonly isOfLayers?: boolean;
   /** Whether weights may be in system memory. */
   readonly maySpill: boolean;
 }
+
+/** All layers on the GPUs, where system memory is not named. */
+export const onGpusAlone = (wish: PlacesWish): PlacesWish =>
+  wish.maySpill ? wish : { ...wish, gpuLayers: Number.POSITIVE_INFINITY, cpuExperts: 0 };
 
 /** Bytes in a place. */
 export interface PlacedBytes {
@@ -361,7 +367,8 @@ function placementFor(serving: Serving, wish: PlacesWish): Placement {
     ...cache,
   }));
   const apart = whole.map((each) => ({ ...each, cpuExperts: layered.blocks.length }));
-  const hasExperts = layered.blocks.some(({ expertGroups }) => expertGroups.length > 0);
+  const hasExperts =
+    !wish.isOfLayers && layered.blocks.some(({ expertGroups }) => expertGroups.length > 0);
   const nothing = { gpuLayers: 0, cpuExperts: 0, ...cache };
   const candidates = [
     ...(hasExperts ? [[...experts, ...apart].find(fits)] : []),

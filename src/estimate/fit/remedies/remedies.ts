@@ -328,6 +328,12 @@ export interface ServingRemedy {
     readonly tensorParallel?: number;
     /** Value of `--expert-parallel`. @integer @minimum 1 */
     readonly expertParallel?: number | undefined;
+    /** Value of `--gpu-layers`. @integer @minimum 1 */
+    readonly gpuLayers?: number;
+    /** Value of `--cpu-experts`. @integer @minimum 1 */
+    readonly cpuExperts?: number;
+    /** Value of `--ram` in bytes. @count */
+    readonly ramBytes?: number;
     /** Value of `--dtype`. */
     readonly dtype?: WeightDtype;
     /** Value of `--context`. @integer @minimum 1 */
@@ -337,8 +343,10 @@ export interface ServingRemedy {
     /** Value of `--users`. @integer @minimum 1 */
     readonly users?: number;
   };
-  /** Memory of one GPU with these flags. */
+  /** Memory of one GPU with these flags; on a processor alone, system memory. */
   readonly total: Bounds;
+  /** Expected tokens per second of all sequences; absent where the weights are all on GPUs of one kind. @real */
+  readonly tokensPerSecond?: number;
 }
 
 /** Narrower types, mildest first. */
@@ -406,7 +414,7 @@ export function servingRemedies(model: LanguageModel, question: ServingQuestion)
 }
 
 /** Number of tokens that is easy to read, at most `tokens`. */
-const roundedTokens = (tokens: number): number => {
+export const roundedTokens = (tokens: number): number => {
   const step = 2 ** Math.max(0, Math.floor(Math.log2(tokens || 1)) - 3);
   return Math.floor(tokens / step) * step;
 };

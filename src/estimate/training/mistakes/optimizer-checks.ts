@@ -190,7 +190,8 @@ export const OPTIMIZER_CHECKS = {
     find: ({ settings: { values } }) => {
       const { optimizer: name } = values;
       const known = name === undefined ? 'adamw' : parseOptimizer(name);
-      if (known?.startsWith('adamw')) return undefined;
+      // States in 8 bits or in system memory take the same steps.
+      if (known?.includes('adamw')) return undefined;
       return {
         reason: `the groups${known === undefined ? ', the limits and the memory' : ' and the limits'} of this plan are those of AdamW, not of ${JSON.stringify(name)}`,
         fix: 'optimizer: adamw',
