@@ -67,6 +67,10 @@ export async function asOurDocument(
   document: ConfigDocument,
   family?: string,
 ): Promise<ConfigDocument> {
+  // Sizes under names of ours, such as num_layers, do not make it a model of ours.
+  if (family === undefined && !isHuggingFace(document) && isOfOtherLibrary(document)) {
+    throw otherLibrary(document);
+  }
   if (!isHuggingFace(document) && (family === undefined || !isWithoutKind(document))) {
     if (isWithoutKind(document)) throw await withoutKind(document);
     const { asSections } = await import('./document-sections.js');
