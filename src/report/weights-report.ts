@@ -80,14 +80,20 @@ export function weightsReport(result: WeightsResult): Report {
 }
 
 /** `109M parameters · 438 MB in f32 · BertModel, counted from the headers of its weights` */
-function weightsVerdict({ parameters, bytes, dtypes, ...model }: WeightsResult): string {
+function weightsVerdict({
+  parameters,
+  bytes,
+  dtypes,
+  unknownTensors,
+  ...model
+}: WeightsResult): string {
   const types = dtypes.map(({ dtype }) => dtypeWord(dtype.toLowerCase()));
   const kind = kindText(model);
   const { layout, components } = model;
   const parts = { one: '', listed: '', folders: 'folders', files: 'files' }[layout];
   return [
     ...(parts === '' ? [] : [`${components.length} ${parts}`]),
-    `${shortCount(parameters)} parameters`,
+    `${unknownTensors > 0 ? 'more than ' : ''}${shortCount(parameters)} parameters`,
     `${formatBytes(bytes)} in ${types.length > MOST_TYPES ? `${types.length} types` : types.join(', ')}`,
     `${kind}counted from headers`,
   ].join(' · ');

@@ -72,7 +72,9 @@ function file(parts: Parts, isQuantized = (_: string) => true): Tensors {
 const up = (value: number, step: number) => Math.ceil(value / step);
 
 interface Case {
-  readonly config: object;
+  readonly config?: object;
+  /** Further keys of the whole config. */
+  readonly keys?: object;
   readonly tensors: Tensors;
   readonly label: string;
   readonly of?: object;
@@ -93,6 +95,16 @@ const awq: Parts = (o, i) => ({
   qzeros: ['I32', [i / 32, o / 8]],
   scales: ['F16', [i / 32, o]],
 });
+
+function mlx(bits: number, group: number): Parts {
+  return (o, i) => ({
+    weight: ['U32', [o, (i * bits) / 32]],
+    scales: ['BF16', [o, i / group]],
+    biases: ['BF16', [o, i / group]],
+  });
+}
+const under = (module: string, parts: Tensors): Tensors =>
+  Object.fromEntries(Object.entries(parts).map(([leaf, tensor]) => [`${module}.${leaf}`, tensor]));
 
 const CASES: Readonly<Record<string, Case>> = {
   'fp8 in blocks': {
@@ -238,6 +250,37 @@ const CASES: Readonly<Record<string, Case>> = {
     })),
     label: 'compressed-tensors nvfp4-pack-quantized, 4 bits, groups of 16',
   },
+  'MLX, with embeddings, a layer of 8 bits and one that stays': {
+    keys: {
+      quantization: {
+        group_size: 32,
+        bits: 4,
+        'model.layers.0.mlp.up_proj': { group_size: 64, bits: 8 },
+        'model.layers.0.mlp.down_proj': false,
+      },
+      quantization_config: { group_size: 32, bits: 4 },
+    },
+    tensors: {
+      ...file(
+        (o, i) => (o === 160 ? {} : mlx(4, 32)(o, i)),
+        (name) => name !== 'mlp.down_proj',
+      ),
+      ...under('model.layers.0.mlp.gate_proj', mlx(4, 32)(160, 64)),
+      ...under('model.layers.0.mlp.up_proj', mlx(8, 64)(160, 64)),
+      ...under('model.embed_tokens', mlx(4, 32)(97, 64)),
+      ...under('lm_head', mlx(4, 32)(97, 64)),
+    },
+    label: 'mlx, 4 bits, groups of 32',
+  },
+  'MLX in an MX format': {
+    keys: { quantization: { mode: 'mxfp4', group_size: 32, bits: 4 } },
+    tensors: {
+      ...file((o, i) => ({ weight: ['U32', [o, i / 8]], scales: ['U8', [o, i / 32]] })),
+      ...under('model.embed_tokens', { weight: ['U32', [97, 8]], scales: ['U8', [97, 2]] }),
+      ...under('lm_head', { weight: ['U32', [97, 8]], scales: ['U8', [97, 2]] }),
+    },
+    label: 'mlx mxfp4, 4 bits, groups of 32',
+  },
   mxfp4: {
     of: EXPERTS,
     config: { quant_method: 'mxfp4', modules_to_not_convert: ['model.layers.*.self_attn'] },
@@ -304,8 +347,8 @@ const profiled = async (config: object) => {
 
 describe.each(Object.entries(CASES))(
   'a model quantized as %s',
-  (_, { config, tensors, label, of = LLAMA }) => {
-    const whole = { ...of, quantization_config: config };
+  (_, { config, keys, tensors, label, of = LLAMA }) => {
+    const whole = { ...of, ...keys, ...(config && { quantization_config: config }) };
 
     it('has the bytes of its tensors', async () => {
       const { bytes } = await modelFolder(whole, tensors);
@@ -424,4 +467,20 @@ describe('a published checkpoint', () => {
     expect(headers).toBeGreaterThan(0);
     expect(headers / files).toBeLessThan(2e-5);
   });
+});
+
+it('whose packing is unknown shows the bytes of its file', async () => {
+  const config = { ...LLAMA, quantization_config: { quant_method: 'exl2', bits: 4.1 } };
+  const tensors = file((o, i) => ({
+    q_weight: ['I32', [i / 8, o]],
+    q_invperm: ['I32', [i]],
+    q_scale: ['I32', [1, o / 8]],
+    q_scale_max: ['F16', [1]],
+    q_groups: ['I16', [2]],
+  }));
+  const { modelPath } = await modelFolder(config, tensors);
+  const { stdout } = await runHere(['profile', modelPath]);
+  expect(stdout).toMatch(/weights +\d+\.\d kB as stored · \d+\.\d kB bf16/);
+  const json = await runHere(['profile', modelPath, '--json']);
+  expect(JSON.parse(json.stdout).checkpoint.isPacked).toBe(true);
 });

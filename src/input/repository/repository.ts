@@ -336,7 +336,7 @@ function readComponent(place: Place, root: string) {
       format: first.format,
       files: sumOf(opened, ({ files }) => files.length),
       tensors: totals.distinctTensors,
-      ...storedParameters(withUnpackedWeights(whole)),
+      ...storedParameters(withUnpackedWeights(whole), configOf(place.folder)),
       bytes: sumOf(views, ({ tensor }) => encodedBytes(tensor)),
       dtypes: totals.dtypes,
       groups: groupTensors(tensors),

@@ -1,7 +1,8 @@
 /**
  * Tensors that store a quantized matrix, per method. From transformers 5.18 (`integrations/finegrained_fp8.py`,
  * `fbgemm_fp8.py`, `mxfp4.py`, `bitsandbytes.py`), GPTQModel and AutoGPTQ (`QuantLinear`), AutoAWQ
- * (`WQLinear_GEMM`), bitsandbytes (`QuantState.as_dict`) and compressed-tensors (its compressors).
+ * (`WQLinear_GEMM`), bitsandbytes (`QuantState.as_dict`), compressed-tensors (its compressors) and MLX
+ * (`mlx/nn/layers/quantized.py`).
  */
 
 /** Weight matrix of a linear layer: one row per output. */
@@ -158,5 +159,25 @@ export const fourBitsOfBitsandbytes =
       stored('scales', scales, isNested ? 8 : 32),
       stored('scales', isNested ? Math.ceil(scales / NESTED_BLOCK) : 0, 32),
       stored('others', 2 ** 4 + (isNested ? 2 ** 8 : 0), 32),
+    ];
+  };
+
+interface MlxOptions extends PackedOptions {
+  readonly group: number;
+  readonly scaleBits: number;
+  /** Whether each scale has a bias. */
+  readonly isAffine: boolean;
+}
+
+/** MLX packs values along the inputs. */
+export const mlxLayout =
+  ({ bits, group, scaleBits, isAffine }: MlxOptions): Layout =>
+  (matrix) => {
+    const { rows, length } = matrix;
+    const scales = rows * groupCount(matrix, group);
+    return [
+      stored('values', rows * words(length, bits), 32),
+      stored('scales', scales, scaleBits),
+      stored('zeroPoints', isAffine ? scales : 0, scaleBits),
     ];
   };

@@ -11,10 +11,12 @@ import {
   groupsAlongRow,
   int8OfBitsandbytes,
   type Layout,
+  mlxLayout,
   packQuantized,
   type StoredPart,
   scaledLayout,
 } from './layouts.js';
+import { isOfMlx, type MlxSettings, mlxSettings } from './mlx-settings.js';
 import { modulePatterns } from './module-pattern.js';
 
 /** A module that a quantization method may replace. */
@@ -25,6 +27,8 @@ export interface Module {
   readonly isHead: boolean;
   readonly isExpert: boolean;
   readonly isTransposed: boolean;
+  /** Whether it is a table of embeddings, which few methods quantize. */
+  readonly isEmbedding?: true;
 }
 
 /** Dtype of the served weights, in the names of `fit --dtype`. */
@@ -46,6 +50,8 @@ export interface Quantization {
   readonly layout: (module: Module) => readonly StoredPart[];
   isQuantized(module: Module): boolean;
   readonly served?: ServedType;
+  /** Whether it quantizes embeddings too. */
+  readonly takesEmbedding?: true;
 }
 
 /** Result of parsing: a quantization, or the reason why it is not supported. */
@@ -60,6 +66,7 @@ interface Scheme {
   readonly layout: (module: Module) => readonly StoredPart[];
   readonly isQuantized: (module: Module) => boolean;
   readonly served?: ServedType;
+  readonly takesEmbedding?: true;
   readonly doubts?: readonly string[];
 }
 
@@ -392,6 +399,45 @@ function compressedGranularity(
   return strategy === 'block' && rows && length ? { per: 'block', rows, length } : undefined;
 }
 
+/** Type of the served weights of each mode of MLX. */
+const MLX_SERVED: Readonly<Record<string, ServedType['dtype']>> = {
+  mxfp4: 'mxfp4',
+  nvfp4: 'nvfp4',
+  mxfp8: 'f8',
+};
+
+const MLX_BITS = [2, 3, 4, 5, 6, 8];
+
+/** Experts of one layer are one module of MLX: `mlp.switch_mlp.up_proj`. */
+const mlxName = (name: string) => name.replace(/\bexperts\.\d+\./, 'switch_mlp.');
+
+/** MLX quantizes linear layers and embeddings, single ones by settings of their own. */
+const mlx: Method = ({ quant_method: _, ...quantization }, otherBits) => {
+  const settingsOf = (name: string) => mlxSettings({ quantization }, mlxName(name));
+  const { bits, group, mode } = settingsOf('') ?? NO_SETTINGS;
+  const isKnown = mode !== undefined && MLX_BITS.includes(bits) && positiveInteger(group);
+  if (!isKnown) return { doubt: 'its bits, group_size or mode are not known' };
+  const isAffine = mode === 'affine';
+  const dtype = isAffine ? { 4: 'int4', 8: 'int8' }[bits] : MLX_SERVED[mode];
+  return {
+    label: `mlx${isAffine ? '' : ` ${mode}`}, ${bits} bits, groups of ${group}`,
+    layout: (module) => {
+      const { bits: width = bits, group: size = group } = settingsOf(module.name) ?? {};
+      return mlxLayout({ bits: width, group: size, scaleBits: isAffine ? otherBits : 8, isAffine })(
+        module,
+      );
+    },
+    isQuantized: ({ name, length }) => {
+      const { group: size = 0 } = settingsOf(name) ?? {};
+      return quantization[mlxName(name)] !== false && length % size === 0;
+    },
+    takesEmbedding: true,
+    ...(dtype && { served: { dtype: dtype as ServedType['dtype'], ...(isAffine && { group }) } }),
+  };
+};
+
+const NO_SETTINGS: MlxSettings = { bits: 0, group: 0, mode: undefined };
+
 /** Methods by their names in `utils/quantization_config.py` of transformers 5.18. */
 const METHODS: Readonly<Record<string, Method>> = {
   fp8,
@@ -405,6 +451,7 @@ const METHODS: Readonly<Record<string, Method>> = {
   awq: awqMethod,
   'auto-round': autoRound,
   'compressed-tensors': compressedTensors,
+  mlx,
 };
 
 export const KNOWN_METHODS = Object.keys(METHODS);
@@ -422,10 +469,10 @@ const methodOf = ({ quant_method: method, load_in_8bit, load_in_4bit }: JsonObje
   method ?? (load_in_8bit || load_in_4bit ? 'bitsandbytes' : undefined);
 
 export function readQuantization(config: JsonObject): QuantizationReading {
-  const { quantization_config: own } = config;
+  const own = isOfMlx(config) ? config.quantization : config.quantization_config;
   if (own == null) return { doubts: [] };
   if (!isRecord(own)) return { doubts: ['it is not a mapping'] };
-  const method = methodOf(own);
+  const method = isOfMlx(config) ? 'mlx' : methodOf(own);
   if (typeof method !== 'string') return { doubts: ['it has no quant_method'] };
   const read = Object.hasOwn(METHODS, method) ? METHODS[method] : undefined;
   if (read === undefined) return { doubts: [`quant_method ${quote(method)} is not known here`] };

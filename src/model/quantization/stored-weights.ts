@@ -40,6 +40,10 @@ interface ModuleWeight {
   readonly copies: number;
 }
 
+const isQuantizedBy = (quantization: Quantization, module: Module): boolean =>
+  (module.isEmbedding !== true || quantization.takesEmbedding === true) &&
+  quantization.isQuantized(module);
+
 /** Bits of each quantized tensor, with its scales. */
 export function storedBits(
   model: LanguageModel,
@@ -47,7 +51,7 @@ export function storedBits(
 ): ReadonlyMap<Param, number> {
   const bitsOf = new Map<Param, number>();
   for (const { module, tensor, copies } of modulesOf(model)) {
-    if (bitsOf.has(tensor) || !quantization.isQuantized(module)) continue;
+    if (bitsOf.has(tensor) || !isQuantizedBy(quantization, module)) continue;
     const parts = quantization.layout(module);
     bitsOf.set(tensor, copies * sumOf(parts, ({ elements, bits }) => elements * bits));
   }
@@ -60,7 +64,7 @@ export function storedWeights(model: LanguageModel, quantization: Quantization):
   const quantized = new Set<Param>();
   const totals = new Map<WeightPart, Map<number, number>>();
   for (const { module, tensor, copies } of modulesOf(model)) {
-    if (quantized.has(tensor) || !quantization.isQuantized(module)) continue;
+    if (quantized.has(tensor) || !isQuantizedBy(quantization, module)) continue;
     quantized.add(tensor);
     for (const { part, elements, bits } of layout(module)) {
       if (elements === 0) continue;
@@ -103,7 +107,7 @@ function bytesFigure(label: string, byBits: ReadonlyMap<number, number>, source:
 /** The modules of each model: one with 256 experts in each of 60 layers has some 50,000, asked for several times. */
 const modulesByModel = new WeakMap<LanguageModel, readonly ModuleWeight[]>();
 
-/** Linear modules of a model. A tied head is an embedding, so it is not included. */
+/** Linear modules of a model, and its embedding of tokens. A tied head is that embedding. */
 function modulesOf(model: LanguageModel): readonly ModuleWeight[] {
   const known = modulesByModel.get(model);
   if (known) return known;
@@ -121,7 +125,16 @@ function modulesIn(model: LanguageModel): ModuleWeight[] {
       .flatMap(({ experts }) => expertLayers(experts).flatMap(walk))
       .map(({ layer }) => layer),
   );
-  return layers.flatMap((layer): ModuleWeight[] => {
+  const [rows = 0, length = 0] = embedding.weight.shape;
+  const ofEmbedding: ModuleWeight = {
+    module: {
+      ...{ name: embedding.name, rows, length, isEmbedding: true },
+      ...{ isTransposed: false, isHead: false, isExpert: false },
+    },
+    tensor: embedding.weight,
+    copies: 1,
+  };
+  const ofLayers = layers.flatMap((layer): ModuleWeight[] => {
     const { name } = layer;
     const common = { isHead: layer === head, isExpert: ofExperts.has(layer) };
     if (!isProduct(layer)) {
@@ -138,4 +151,5 @@ function modulesIn(model: LanguageModel): ModuleWeight[] {
       { module: { name, ...size, isTransposed, ...common }, tensor: layer.weight, copies: 1 },
     ];
   });
+  return [ofEmbedding, ...ofLayers];
 }

@@ -163,9 +163,12 @@ function profileFacts({
   return present([
     {
       name: 'weights',
-      text: [{ dtype: format, bytes: weights }, ...others]
-        .map((each) => `${formatBytes(each.bytes.value)} ${each.dtype}`)
-        .join(' · '),
+      text: present([
+        checkpoint?.isPacked && `${formatBytes(checkpoint.totals.distinctBytes)} as stored`,
+        ...[{ dtype: format, bytes: weights }, ...others].map(
+          (each) => `${formatBytes(each.bytes.value)} ${each.dtype}`,
+        ),
+      ]).join(' · '),
     },
     stored && { name: 'stored', text: `${formatBytes(stored.total.value)} (${stored.label})` },
     checkpoint && { name: 'checkpoint', ...checkpointFact(checkpoint) },

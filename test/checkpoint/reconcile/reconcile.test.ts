@@ -30,7 +30,9 @@ const faultTexts = ({ faults }: Awaited<ReturnType<typeof reconcile>>) =>
   faults.map(({ kind, pattern, names }) => `${kind} ${pattern} ×${names.length}`);
 
 it.each([
-  ['layers.0.q.scales', 'scales of GPTQ or AWQ'],
+  ['layers.0.q.scales', 'scales of GPTQ, AWQ or MLX'],
+  ['layers.0.q.biases', 'zero points of MLX'],
+  ['layers.0.q.q_weight', 'packed weights of EXL2'],
   ['layers.0.q.weight.absmax', 'scales of 4-bit weights (bitsandbytes)'],
   ['layers.0.experts.gate_up_proj_blocks', 'packed weights of MXFP4'],
   ['layers.0.q.weight', undefined],

@@ -368,6 +368,107 @@ const OTHERS: readonly Layout[] = [
     ...{ parameters: { '.': 64 + 3 }, bytes: 32 + 4 + 4 + 12 },
   },
   {
+    title: 'MLX with 4 bits, a layer of 8, and one without scales of its group',
+    files: {
+      'config.json': json({
+        model_type: 'novel',
+        quantization: { group_size: 32, bits: 4, 'b.proj': { group_size: 16, bits: 8 } },
+      }),
+      'model.safetensors': {
+        'a.weight': ['U32', 6, 8],
+        'a.scales': ['F16', 6, 2],
+        'a.biases': ['F16', 6, 2],
+        'b.proj.weight': ['U32', 2, 3, 8],
+        'b.proj.scales': ['F16', 2, 3, 2],
+        'b.proj.biases': ['F16', 2, 3, 2],
+        'b.proj.bias': ['F16', 3],
+        'c.weight': ['U32', 4, 8],
+        'c.scales': ['F16', 4, 1],
+        'c.biases': ['F16', 4, 1],
+      },
+    },
+    ...{ parameters: { '.': 6 * 64 + 2 * 3 * 32 + 3 }, bytes: 240 + 246 + 144, unknown: 1 },
+  },
+  {
+    title: 'MXFP4 of MLX, and its default group',
+    files: {
+      'config.json': json({ model_type: 'novel', quantization_config: { mode: 'mxfp4' } }),
+      'model.safetensors': { 'a.weight': ['U32', 4, 8], 'a.scales': ['U8', 4, 2] },
+    },
+    ...{ parameters: { '.': 4 * 64 }, bytes: 128 + 8 },
+  },
+  {
+    title: 'words of MLX without their settings',
+    files: {
+      'model.safetensors': {
+        'a.weight': ['U32', 4, 8],
+        'a.scales': ['F16', 4, 1],
+        'a.biases': ['F16', 4, 1],
+      },
+    },
+    ...{ parameters: { '.': 0 }, bytes: 128 + 16, unknown: 1 },
+  },
+  {
+    title: 'EXL2: rows of several widths in bits',
+    files: {
+      'config.json': config('novel'),
+      'output.safetensors': {
+        'a.q_weight': ['I32', 9, 32],
+        'a.q_invperm': ['I32', 64],
+        'a.q_scale': ['I32', 2, 4],
+        'a.q_scale_max': ['F16', 2],
+        'a.q_groups': ['I16', 4],
+      },
+    },
+    ...{ parameters: { '.': 64 * 32 }, bytes: 9 * 128 + 256 + 32 + 4 + 8 },
+  },
+  {
+    title: 'EXL3',
+    files: {
+      'config.json': config('novel'),
+      'model.safetensors': {
+        'a.trellis': ['I16', 2, 4, 48],
+        'a.suh': ['F16', 32],
+        'a.svh': ['F16', 64],
+        'b.trellis': ['I16', 1, 1, 64],
+        'b.su': ['I16', 1],
+        'b.sv': ['I16', 1],
+        'b.mcg': ['I32'],
+        'b.bias': ['F16', 16],
+      },
+    },
+    ...{
+      parameters: { '.': 32 * 64 + 16 * 16 + 16 },
+      bytes: 768 + 64 + 128 + 128 + 2 + 2 + 4 + 32,
+    },
+  },
+  {
+    title: 'AQLM with two codebooks',
+    files: {
+      'config.json': config('novel'),
+      'model.safetensors': {
+        'a.codes': ['I8', 6, 4, 2],
+        'a.codebooks': ['F16', 2, 256, 1, 8],
+        'a.scales': ['F16', 6, 1, 1, 1],
+      },
+    },
+    ...{ parameters: { '.': 6 * 4 * 8 }, bytes: 48 + 8192 + 12 },
+  },
+  {
+    title: 'matrices of integers under any name',
+    files: {
+      'config.json': config('novel'),
+      'model.safetensors': {
+        'a.vectors': ['I32', 4, 8],
+        'a.planes': ['U16', 2, 3, 4],
+        'b.position_ids': ['I32', 1, 8],
+        'b.relative_position_index': ['I32', 4, 4],
+        'b.table': ['I64', 4, 4],
+      },
+    },
+    ...{ parameters: { '.': 0 }, bytes: 128 + 48 + 32 + 64 + 128, buffers: 40, unknown: 2 },
+  },
+  {
     title: 'HQQ, whose packing is unknown',
     files: {
       'config.json': config('odd'),

@@ -58,6 +58,22 @@ describe('a repository', () => {
   });
 
   it.each([
+    ['_class_name', { _class_name: 'WanTransformer3DModel', num_layers: 30 }],
+    ['_class_name', { _class_name: 'Other', num_layers: 2, num_attention_heads: 2 }],
+    ['architecture', { architecture: 'vit_small', num_layers: 30, hidden_size: 8, window_size: 4 }],
+  ])('is of the library that the key %s names: %j', async (_, config) => {
+    const files = {
+      'config.json': JSON.stringify(config),
+      'model.safetensors': { 'w.weight': ['F32', 2, 2] as const },
+    };
+    const folder = repositoryOf({ files });
+    const { stdout } = await runHere(['profile', folder, '--json']);
+    expect(JSON.parse(stdout)).toMatchObject({ schema: 'minimind/weights@1', parameters: 4 });
+    const { code, stderr } = await runHere(['profile', `${folder}/config.json`]);
+    expect([code, stderr]).toEqual([2, expect.stringContaining('the config of another library')]);
+  });
+
+  it.each([
     ['sizes', { architectures: ['BertModel'] }, 'config.json: gives neither hidden_size'],
     [
       'a described class',

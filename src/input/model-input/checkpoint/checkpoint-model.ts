@@ -12,7 +12,7 @@ import {
 import type { CheckpointFormat } from '../../../checkpoint/formats.js';
 import type { StoredName } from '../../../checkpoint/names.js';
 import { storedNames } from '../../../checkpoint/names.js';
-import { parameterNames } from '../../../checkpoint/reconcile/faults.js';
+import { parameterNames, quantizedPart } from '../../../checkpoint/reconcile/faults.js';
 import { type IgnoredTensors, ignoredIn } from '../../../checkpoint/reconcile/ignored-tensors.js';
 import type { FaultGroup } from '../../../checkpoint/reconcile/notes.js';
 import type { Reconciliation, Suggestion } from '../../../checkpoint/reconcile/reconcile.js';
@@ -53,6 +53,8 @@ export interface CheckpointFacts {
   /** Fixes, the best first. */
   readonly suggestions: readonly Suggestion[];
   readonly totals: Totals;
+  /** Whether its weights are packed in a layout that the config does not describe: only the file shows their size. */
+  readonly isPacked?: true;
   /** Tensors that transformers ignores, where there are some. */
   readonly ignored?: IgnoredTensors;
 }
@@ -136,7 +138,7 @@ async function comparedWithIndex(
       ...mismatches(path, result, config.file),
       ...(await countedOnce(checkpoint, loaded, open)),
     ],
-    checkpoint: found(checkpoint, result, config),
+    checkpoint: found(checkpoint, result, config, loaded),
     typeOf: typesIn(checkpoint),
   };
 }
@@ -163,13 +165,17 @@ function found(
   checkpoint: Checkpoint,
   { matches, faults, suggestions, notes }: Reconciliation,
   config: CheckpointFacts['config'],
+  { quantization }: Pick<ModelFile, 'quantization'>,
 ): CheckpointFacts {
   const { path: file, format, stateDict } = checkpoint;
   const tensors = tensorsOfFile(checkpoint);
   const { totals } = summarise({ ...checkpoint, tensors });
   const ignored = ignoredIn(notes);
   const found = { file, format, stateDict, config, matches, faults, suggestions, totals };
-  return { ...found, ...(ignored && { ignored }) };
+  const isPacked =
+    quantization === undefined &&
+    faults.some(({ kind, names: [name = ''] }) => kind === 'extra' && quantizedPart(name));
+  return { ...found, ...(isPacked && { isPacked }), ...(ignored && { ignored }) };
 }
 
 /** Maximum bytes read to compare the copies of a tied tensor. */

@@ -28,6 +28,7 @@ import {
 import type { Family, KeyRemark, LargerModel } from '../../../model/architecture/family.js';
 import { missingTower, partsBeside } from '../../../model/architecture/towers/towers.js';
 import type { JsonObject } from '../../../model/architecture/transformer/config-keys.js';
+import { isOfMlx } from '../../../model/quantization/mlx-settings.js';
 import type { QuantizationReading } from '../../../model/quantization/quantization-config.js';
 import {
   KNOWN_METHODS,
@@ -66,6 +67,10 @@ export async function asOurDocument(
   document: ConfigDocument,
   family?: string,
 ): Promise<ConfigDocument> {
+  // Sizes under names of ours, such as num_layers, do not make it a model of ours.
+  if (family === undefined && !isHuggingFace(document) && isOfOtherLibrary(document)) {
+    throw otherLibrary(document);
+  }
   if (!isHuggingFace(document) && (family === undefined || !isWithoutKind(document))) {
     if (isWithoutKind(document)) throw await withoutKind(document);
     const { asSections } = await import('./document-sections.js');
@@ -257,6 +262,7 @@ const QUANTIZATION = 'quantization_config';
 function quantizedPart({ value }: ConfigDocument): { config: JsonObject; path: PropertyPath } {
   const key = textKeyOf(value) ?? '';
   const text = value[key];
+  if (isOfMlx(value)) return { config: value, path: ['quantization'] };
   if (value[QUANTIZATION] != null || !isRecord(text) || text[QUANTIZATION] == null) {
     return { config: value, path: [QUANTIZATION] };
   }

@@ -213,7 +213,7 @@ export const HARMLESS: HarmlessKeys = {
   ...harmless('type of the stored weights', ['dtype', 'torch_dtype']),
   ...harmless(
     'says how the weights are stored: `profile` counts that, `verify` names the tensors of it',
-    ['quantization_config', 'expert_dtype'],
+    ['quantization_config', 'quantization', 'expert_dtype'],
   ),
   is_decoder: 'all models here are decoders',
   tie_encoder_decoder: 'there is no encoder',
