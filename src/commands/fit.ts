@@ -1,7 +1,7 @@
 import * as Args from '@oclif/core/args';
 import * as Flags from '@oclif/core/flags';
 import { type FlagsOf, formatOf, givenFlags } from '../cli/base-command.js';
-import { hasCard, refuseIdle } from '../cli/fit/fit-hardware.js';
+import { fitHardware, hasCard, refuseIdle } from '../cli/fit/fit-hardware.js';
 import { isAllFitting, listedFits, listVariants } from '../cli/fit/fit-list.js';
 import { fitWithFlags } from '../cli/fit/fit-with-flags.js';
 import {

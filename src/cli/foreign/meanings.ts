@@ -457,7 +457,7 @@ function optimumAdvice(word: string, [size = '']: readonly string[]): string | u
 function dataAdvice(word: string, rest: readonly string[]): string | undefined {
   const own = isProgram([word, ...rest]) ? rest.slice(1) : rest;
   const verb = isProgram([word, ...rest]) ? (rest[0] ?? '') : word;
-  if (!linesOf(verbOf(verb)).includes('?data data') || isOfData(own)) return undefined;
+  if (!linesOfWord(verbOf(verb)).includes('?data data') || isOfData(own)) return undefined;
   const config = own.find((each) => IS_CONFIG.test(each));
   return config === undefined
     ? ADVICE_WITHOUT.get('encode')
@@ -564,7 +564,7 @@ function withoutSecondVerb(first: string, verb: VerbWords): VerbWords {
   const [next = '', model] = verb.words;
   const isWord = !fs.existsSync(next) && presetsNamed(next).length === 0;
   if (!isWord || model === undefined || model.startsWith('-')) return verb;
-  const [own, other] = [first, verbOf(next)].map((each) => commandOf(linesOf(each)[0] ?? ''));
+  const [own, other] = [first, verbOf(next)].map((each) => commandOf(linesOfWord(each)[0] ?? ''));
   const isSame = own === other || (own === verbOf(next) && own !== '');
   return isSame ? { ...verb, words: verb.words.slice(1) } : verb;
 }

@@ -28,8 +28,8 @@ export function runGpus(run: TrainingRun): number | undefined {
 
 /** GPUs of a run, or the fewest that its degrees need; undefined where one is enough. */
 export function gpusNeeded(run: TrainingRun): number | undefined {
-  const given = gpusOf(run);
-  const least = gpusOf({ ...run, dataParallel: 1 });
+  const given = runGpus(run);
+  const least = runGpus({ ...run, dataParallel: 1 });
   return given ?? (least === 1 ? undefined : least);
 }
 

@@ -1,7 +1,7 @@
 /** Single changes with which a model fits on GPUs and in system memory, where the places that were asked for hold too little. */
 import type { LanguageModel } from '../../../model/architecture/layer.js';
 import { LARGEST_DESKTOP, systemMemory, usualSystemBytes } from '../../hardware/system-memory.js';
-import { byBound, largest } from '../bounds.js';
+import { byBound, largestCount } from '../bounds.js';
 import { onGpusAlone, type PlacesFit, type PlacesWish, placesFit } from '../places/places.js';
 import type { ServingQuestion } from '../serving/placed-serving.js';
 import type { ServingFitSetting } from '../serving/serving-work.js';
@@ -42,21 +42,21 @@ export function placesRemedies(
   const blocks = model.blocks.length;
   const { gpuLayers: layers, cpuExperts: experts } = asked;
   const fewerLayers = layers
-    ? largest(Math.min(layers - 1, blocks), (gpuLayers) => fits({ gpuLayers }))
+    ? largestCount(Math.min(layers - 1, blocks), (gpuLayers) => fits({ gpuLayers }))
     : 0;
   // The more experts are in system memory, the more room the GPUs have.
   const onGpus =
     experts === undefined
       ? 0
-      : largest(blocks - experts - 1, (count) => fits({ cpuExperts: blocks - count }));
+      : largestCount(blocks - experts - 1, (count) => fits({ cpuExperts: blocks - count }));
   const { bits } = WEIGHT_DTYPES[setting.weights.dtype];
   const narrower = NARROWER.filter((dtype) => WEIGHT_DTYPES[dtype].bits < bits)
     .map((dtype) => ({ dtype, placed: at({ weights: usualFormat(dtype) }) }))
     .find(({ placed }) => placed.verdict === 'fits');
   const context = roundedTokens(
-    largest(setting.context - 1, (tokens) => fits({ context: tokens })),
+    largestCount(setting.context - 1, (tokens) => fits({ context: tokens })),
   );
-  const fewer = largest(sequences - 1, (batch) => fits({ batch }));
+  const fewer = largestCount(sequences - 1, (batch) => fits({ batch }));
   return [
     ...(fewerLayers > 0 ? remedy({ gpuLayers: fewerLayers }, at({ gpuLayers: fewerLayers })) : []),
     ...(onGpus > 0
