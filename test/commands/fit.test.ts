@@ -558,12 +558,16 @@ describe('the answer of fit', () => {
     expect(csv).toMatch(new RegExp(`^serving,load: GPUs,GPUs,\\d+,${gpus},\\d+`, 'm'));
   });
 
-  it('has no speed estimate for a chip without a published peak', async () => {
+  it('has the speed of decoding alone for a chip without a published peak', async () => {
     const result = await answered(SMALL, 'm4-max-36gb', { for: 'serving', context: 512 });
     const text = renderMarkdown(fitReport(result, { explain: false, argv: [] }), { details: true });
-    expect(text).toMatch(/^- \*\*speed\*\*: no speed estimate: no published peak for this GPU$/m);
+    expect(text).toMatch(
+      /^- \*\*speed\*\*: decoding [\d,.]+ tokens\/s \(estimate, by bandwidth alone; .*prompts: no published peak for this GPU$/m,
+    );
     expect(text).toMatch(/^## Serving: fits$/m);
-    expect(text).toMatch(/^No speed estimate: .*A decoding step takes at least [\d.]+ [µm]s/m);
+    expect(text).toMatch(
+      /^No estimate of prompts and of many users: .*A decoding step takes at least [\d.]+ [µm]s/m,
+    );
     expect(text).not.toContain('prefill');
     const csv = await renderCsv(fitReport(result, { explain: false, argv: [] }));
     expect(csv).toMatch(/^serving,step of decoding,seconds,/m);

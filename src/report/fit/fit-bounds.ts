@@ -121,3 +121,6 @@ export interface BoundsRow {
   /** Values by bound; undefined when there is none. */
   readonly bounds: { readonly [bound in keyof ShownBounds]?: ShownBounds[bound] | undefined };
 }
+
+/** `32GB`, as `--ram` takes it. */
+export const ramText = (bytes: number): string => `${bytes / 1e9}GB`;

@@ -7,7 +7,6 @@ import { counted } from '../../base/text/words.js';
 import { present, sumOf } from '../../base/values.js';
 import type { PlacesFit } from '../../estimate/fit/places/places.js';
 import type { Cluster } from '../../estimate/hardware/gpu.js';
-import { usualSystemBytes } from '../../estimate/hardware/system-memory.js';
 import type { Block, Cell, Fact, Verdict } from '../kit/report.js';
 import {
   headingBlock,
@@ -19,7 +18,7 @@ import {
   valueCell,
 } from '../kit/report.js';
 import type { BoundsRow } from './fit-bounds.js';
-import { boundsCells, boundsColumns, bytesText, sameBounds, TONES } from './fit-bounds.js';
+import { boundsCells, boundsColumns, bytesText, ramText, sameBounds, TONES } from './fit-bounds.js';
 import type { Serving } from './fit-serving.js';
 
 /** `24 tokens/s (17–34)`, of one sequence or of all. */
@@ -228,7 +227,4 @@ export const placesRows = (places: PlacesFit): BoundsRow[] => [
 ];
 
 /** The smallest usual size of system memory that is enough. */
-export const ramFor = ({ needed }: PlacesFit): string => ramText(usualSystemBytes(needed));
-
-/** `32GB` */
-export const ramText = (bytes: number): string => `${bytes / 1e9}GB`;
+export const ramFor = ({ usualBytes }: PlacesFit): string => ramText(usualBytes);

@@ -34,11 +34,11 @@ import {
   bytesText,
   labelled,
   memoryTable,
+  ramText,
   sameBounds,
   type UsedMemory,
   verdictHeading,
 } from './fit-bounds.js';
-import { ramText } from './fit-places.js';
 import { serverBlocks } from './fit-server.js';
 
 const DECODE_LIMITS = {
@@ -164,7 +164,7 @@ function speedBlocks(fit: Serving['fit'], setting: Serving['setting']): Block[] 
     const least = formatSeconds(decode.seconds.lower.value);
     return [
       noteOf(
-        `${sentence(`no speed estimate: ${NO_PEAK}`)} A decoding step takes at least ${least}, for reading weights and caches.`,
+        `${sentence(`no estimate of prompts and of many users: ${NO_PEAK}`)} A decoding step takes at least ${least}, for reading weights and caches.`,
       ),
     ];
   }

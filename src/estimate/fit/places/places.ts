@@ -9,6 +9,7 @@ import { gpusInOrder } from '../../hardware/cluster-named.js';
 import type { Gpu, Link } from '../../hardware/gpu.js';
 import { capacityOf } from '../../hardware/gpu.js';
 import type { SystemMemory } from '../../hardware/system-memory.js';
+import { usualSystemBytes } from '../../hardware/system-memory.js';
 import { byBound, eachBound } from '../bounds.js';
 import type { PublishedRange } from '../published-range.js';
 import { publishedSpeed } from '../published-range.js';
@@ -103,6 +104,8 @@ export interface PlacesFit extends Placement {
   readonly verdict: FitVerdict;
   /** Installed system memory that is enough, with that of the system itself. @real */
   readonly needed: number;
+  /** The smallest usual size of system memory that is enough. @count */
+  readonly usualBytes: number;
   /** Bytes that the system memory lacks; 0 if it has room, or its size is unknown. @real */
   readonly lacking: number;
   /** Decoding one token of each sequence. */
@@ -227,6 +230,7 @@ export function placesFit(
     memory: wish.memory,
     verdict: lacking > 0 ? 'does not fit' : verdictOf(cards),
     needed,
+    usualBytes: usualSystemBytes(needed),
     lacking,
     decode,
     prefill: promptSeconds(serving, placement, system),

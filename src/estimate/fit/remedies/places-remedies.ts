@@ -1,6 +1,6 @@
 /** Single changes with which a model fits on GPUs and in system memory, where the places that were asked for hold too little. */
 import type { LanguageModel } from '../../../model/architecture/layer.js';
-import { LARGEST_DESKTOP, systemMemory, usualSystemBytes } from '../../hardware/system-memory.js';
+import { LARGEST_DESKTOP, systemMemory } from '../../hardware/system-memory.js';
 import { byBound, largestCount } from '../bounds.js';
 import { onGpusAlone, type PlacesFit, type PlacesWish, placesFit } from '../places/places.js';
 import type { ServingQuestion } from '../serving/placed-serving.js';
@@ -82,7 +82,7 @@ function moreMemory(
   const unlimited = maySpill ? { ...memory, bytes: null } : systemMemory(null, undefined);
   const change = { gpuLayers, cpuExperts, maySpill: true, memory: unlimited };
   const placed = at(change);
-  const ramBytes = usualSystemBytes(placed.needed);
+  const ramBytes = placed.usualBytes;
   return placed.system.value <= LARGEST_DESKTOP ? remedy({ ramBytes }, placed) : [];
 }
 
