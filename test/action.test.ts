@@ -15,7 +15,7 @@ beforeAll(() => {
   folder = fs.mkdtempSync(path.join(os.tmpdir(), 'minimind-'));
   // npx, which would download the package.
   fs.mkdirSync(path.join(folder, 'bin'));
-  const npx = `#!/bin/sh\n[ "$1 $2 $4" = "--yes --package minimind" ] || exit 99\nshift 4\nexec "${process.execPath}" "${inPackage('bin/run.js')}" "$@"\n`;
+  const npx = `#!/bin/sh\n[ "$1 $2 $4" = "--yes --package minimind" ] || exit 99\necho "$3" > "${path.join(folder, 'package')}"\nshift 4\nexec "${process.execPath}" "${inPackage('bin/run.js')}" "$@"\n`;
   fs.writeFileSync(path.join(folder, 'bin/npx'), npx, { mode: 0o755 });
   fs.mkdirSync(path.join(folder, 'configs'));
   const model = (layers: number) =>
@@ -56,6 +56,7 @@ function acted(given: Readonly<Record<string, string>>) {
         HOME: folder,
         GITHUB_STEP_SUMMARY: summary,
         GITHUB_WORKSPACE: folder,
+        GITHUB_ACTION_PATH: inPackage('.'),
       },
     },
   );
@@ -125,6 +126,15 @@ describe.skipIf(process.platform === 'win32')('the action', () => {
     expect(lines[0]).toMatch(/::error: .*parameters/);
     expect(fs.existsSync(path.join(folder, 'injected'))).toBe(false);
   });
+});
+
+it('runs the package of the version of the action, or the one that is named', () => {
+  const used = () => fs.readFileSync(path.join(folder, 'package'), 'utf8').trim();
+  const { version } = JSON.parse(fs.readFileSync(inPackage('package.json'), 'utf8'));
+  acted({ models: 'configs/large.yaml' });
+  expect(used()).toBe(`minimind@${version}`);
+  acted({ models: 'configs/large.yaml', package: 'minimind@1.2.3' });
+  expect(used()).toBe('minimind@1.2.3');
 });
 
 describe('the hook of pre-commit', () => {

@@ -31,6 +31,13 @@ describe('the JSON Schemas of answers', { timeout: 240_000 }, () => {
     expect(script.outdated(edited)).toEqual(['init.schema.json', 'rope.schema.json']);
   });
 
+  it('have an id with the name of their file, also those of files of the user', () => {
+    for (const name of fs.readdirSync(inPackage('docs/schemas'))) {
+      const { $id } = JSON.parse(fs.readFileSync(inPackage('docs/schemas', name), 'utf8'));
+      expect(String($id).split('/').at(-1)).toBe(name);
+    }
+  });
+
   it('have a name of the version in their first field', () => {
     const names = fs.readdirSync(inPackage('docs/schemas'));
     for (const name of names.filter((each) => !/^(config[-.]|hardware\.)/.test(each))) {

@@ -1,4 +1,5 @@
 import * as Args from '@oclif/core/args';
+import { isRecord } from '../base/values.js';
 import { BaseCommand } from '../cli/base-command.js';
 import { baseFlags, formatFlag } from '../cli/flags/flags.js';
 import {
@@ -33,7 +34,15 @@ export default class Schema extends BaseCommand {
   async run() {
     const { args, flags } = await this.parse(Schema);
     const schema = jsonSchemaOf(await loadFamily(args.family as FamilyName));
+    schema.$id = `${schemaFolder(this.config.pjson.repository)}${schema.$id}`;
     await this.writeJson(flags, schema);
     return schema;
   }
+}
+
+/** Where the JSON Schemas of the package are published; empty before it has a repository. As scripts/publisher.js has it. */
+function schemaFolder(repository: unknown): string {
+  const url = isRecord(repository) ? repository.url : undefined;
+  if (typeof url !== 'string') return '';
+  return `${url.replace(/^git\+|\/?(?:\.git)?$/g, '')}/raw/HEAD/docs/schemas/`;
 }

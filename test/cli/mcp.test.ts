@@ -8,6 +8,7 @@ import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import * as z from 'zod';
 import { READ_ROOT } from '../../src/base/files/confined-reads.js';
 import { confinedModel } from '../../src/cli/mcp/confined-paths.js';
+import { inToolWords } from '../../src/cli/mcp/tool-words.js';
 import { possiblePaths, TOOLS } from '../../src/cli/mcp/tools.js';
 import { inPackage } from '../fixtures.js';
 import { runHere } from '../run-here.js';
@@ -81,6 +82,48 @@ describe('the tools', () => {
     for (const set of ['--save=x', '-o=x', '=3', 'a b=3', 'key']) {
       expect(TOOLS.profile?.input.safeParse({ model: 'm', set: [set] }).success).toBe(false);
     }
+  });
+});
+
+describe('the words of a tool', () => {
+  const described = (tool: string, input: string): string => {
+    const { properties = {} } = z.toJSONSchema(TOOLS[tool]?.input as z.ZodObject) as {
+      properties?: Record<string, { description?: string }>;
+    };
+    return properties[input]?.description ?? '';
+  };
+
+  it.each(['profile', 'fit', 'compare'])('name only types that %s takes', async (tool) => {
+    const [, types = ''] = described(tool, 'dtype').split(': ');
+    expect(types.split(', ').length).toBeGreaterThan(3);
+    for (const type of types.split(', ')) {
+      const words = tool === 'fit' ? ['--gpu=h100'] : [];
+      const { code, stderr } = await runHere([tool, 'hybrid/tiny', `--dtype=${type}`, ...words]);
+      expect(code, `${tool} ${type}: ${stderr}`).toBe(0);
+    }
+  });
+
+  it('say that inspect takes weights only', () => {
+    expect(described('inspect', 'checkpoint')).toMatch(/weights.*not a config/);
+    expect(described('inspect', 'checkpoint')).not.toContain('preset');
+  });
+
+  it.each([
+    ['inspect', ['fixtures/hf/llama', '--filter=zzz'], 'filter: no tensor', '--'],
+    ['fit', ['hybrid/tiny', '--gpu=h1000'], 'did you mean h100?', '--'],
+    ['profile', ['hybrid/tiny', '--fields=zz'], 'fields: unknown field', '--'],
+    ['profile', ['hybrid/tiny', '--dtype=zz'], 'write one of f64', '--'],
+    ['profile', ['x.yaml'], 'a model of the hub is hf:ORG/NAME', 'minimind list'],
+    ['inspect', ['hybrid/tiny'], 'call profile with hybrid/tiny', 'minimind'],
+    ['profile', ['fixtures/minigpt/tiny-gqa', '--fields=zz'], 'has no config', '--config'],
+    ['fit', ['hybrid/tiny', '--gpu=missing.yaml'], 'there is no file', '--list-gpus'],
+    ['compare', ['hybrid/tiny', '--set=a=1'], 'set: a=1', '--'],
+  ])('replace the flags of an error: %s %j', async (tool, words, has, lacks) => {
+    const { code, stdout, stderr } = await runHere([tool, ...words]);
+    expect(code).not.toBe(0);
+    const text = inToolWords(stdout + stderr, tool);
+    expect(text).toContain(has);
+    expect(text).not.toContain(lacks);
   });
 });
 

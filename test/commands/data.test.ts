@@ -3,6 +3,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { inPackage } from '../fixtures.js';
 import { runCli } from '../run-cli.js';
 import { runHere } from '../run-here.js';
 
@@ -212,6 +213,23 @@ describe('data', () => {
       'control-characters',
       'half-surrogates',
     ]);
+  });
+
+  it.each([
+    [
+      'chat.parquet',
+      /^ +data +chats in Parquet of 11\.8 kB \(by content\): unpacked 85\.6 kB, 200 lines/m,
+    ],
+    ['pretrain.jsonl.zst', /^ +data +texts in Zstandard of [\d.]+ k?B \(by content\): unpacked /m],
+  ])('names the container of %s and its own size', async (name, line) => {
+    const file = `fixtures/data/packed/${name}`;
+    const { stdout } = await runHere(['data', file]);
+    expect(stdout).toMatch(line);
+    const { stdout: json } = await runHere(['data', file, '--json']);
+    const [{ fileBytes, bytes, packing }] = JSON.parse(json).files;
+    expect(fileBytes).toBe(fs.statSync(inPackage(file)).size);
+    expect(bytes).toBeGreaterThan(fileBytes);
+    expect(packing).not.toBeNull();
   });
 
   it.each<[string, string | Buffer, string]>([

@@ -4,6 +4,7 @@ import { StdioServerTransport } from '@modelcontextprotocol/server/stdio';
 import { UserError } from '../../base/errors.js';
 import { answerOf } from './answer.js';
 import { confined, confinedModel } from './confined-paths.js';
+import { inToolWords } from './tool-words.js';
 import { possiblePaths, TOOLS } from './tools.js';
 
 const INSTRUCTIONS =
@@ -42,7 +43,8 @@ export async function serve({ root, version, isOffline }: ServerOptions): Promis
             ...(fields === undefined ? ['--format=markdown'] : [`--fields=${fields.join(',')}`]),
           ];
           const { text, isError } = await answerOf(words, { root, signal });
-          return { content: [{ type: 'text', text }], isError };
+          const said = isError ? inToolWords(text, name) : text;
+          return { content: [{ type: 'text', text: said }], isError };
         } catch (error) {
           if (!(error instanceof UserError)) throw error;
           const text = [error.message, error.suggestion].filter((each) => each).join('\n');

@@ -32,8 +32,27 @@ const details = z.boolean().optional().describe('the long answer, with all table
 const setting = {
   context: count.optional().describe('tokens per sequence'),
   batch: count.optional().describe('sequences per batch'),
-  dtype: z.string().optional().describe('type of the weights in inference: bf16, int8, q4_k_m'),
 };
+
+/** Types that the counts have. */
+const dtype = z
+  .string()
+  .optional()
+  .describe('type of the weights in inference: f32, bf16, f8, int8, int4');
+
+/** Types that programs serve, also the packed ones of llama.cpp. */
+const servedDtype = z
+  .string()
+  .optional()
+  .describe('type of the weights in inference: bf16, f8, int8, int4, mxfp4, q8_0, q4_k_m');
+
+const checkpoint = z
+  .string()
+  .min(1)
+  .max(4096)
+  .describe(
+    'a file with weights (safetensors, .pt, .gguf, .onnx) or a folder with them below the root, or hf:ORG/NAME; not a config',
+  );
 
 /** A word of a command line for each value that is given. */
 const flag = (name: string, value: string | number | undefined): string[] =>
@@ -73,7 +92,7 @@ export const TOOLS: Readonly<Record<string, Tool>> = {
     title: 'Parameters, memory and FLOPs',
     description:
       "Counts a model's parameters by component, its weights in each type, KV cache, FLOPs, and the memory of inference and training.",
-    input: z.object({ model, ...setting, set, details, fields }),
+    input: z.object({ model, ...setting, dtype, set, details, fields }),
     models: (input) => [input.model],
     flags: (input) => [...settingFlags(input), ...sets(input.set), ...detailed(input.details)],
   }),
@@ -87,10 +106,13 @@ export const TOOLS: Readonly<Record<string, Tool>> = {
         .string()
         .regex(/^[^-]/)
         .optional()
-        .describe('a GPU or machine: h100, 4090, 8xA100, m3-ultra'),
+        .describe(
+          'a GPU or machine: h100, 4090, 8xA100, m3-ultra; or a YAML file below the root that describes one',
+        ),
       for: z.enum(['serving', 'training', 'lora', 'qlora']).optional(),
       users: count.optional().describe('simultaneous requests'),
       ...setting,
+      dtype: servedDtype,
       set,
       details,
       fields,
@@ -112,8 +134,12 @@ export const TOOLS: Readonly<Record<string, Tool>> = {
     input: z.object({
       models,
       ...setting,
+      dtype,
       set,
-      columns: z.array(z.string().regex(/^[\w.-]+$/)).optional(),
+      columns: z
+        .array(z.string().regex(/^[\w.-]+$/))
+        .optional()
+        .describe('columns, as in parameters, kv-per-token, weights, or keys as model.num_layers'),
       details,
       fields,
     }),
@@ -129,7 +155,7 @@ export const TOOLS: Readonly<Record<string, Tool>> = {
     title: 'What a checkpoint holds',
     description: 'Shows the tensors, types and sizes of a checkpoint, from its header only.',
     input: z.object({
-      checkpoint: model,
+      checkpoint,
       filter: z.string().max(1000).optional().describe('names of tensors, as in *.bias'),
       details,
       fields,

@@ -118,10 +118,10 @@ type GpuEntry = z.output<typeof gpuSchema>;
 type MachineEntry = z.output<typeof machineSchema>;
 
 /** JSON Schema of such a file, for editors. */
-export const hardwareJsonSchema = (): Record<string, unknown> => ({
-  ...z.toJSONSchema(hardwareSchema, { io: 'input' }),
-  title: 'minimind hardware',
-});
+export function hardwareJsonSchema(): Record<string, unknown> {
+  const { $schema, ...schema } = z.toJSONSchema(hardwareSchema, { io: 'input' });
+  return { $schema, $id: 'hardware.schema.json', ...schema, title: 'minimind hardware' };
+}
 
 /**
  * GPUs and machines of a document.

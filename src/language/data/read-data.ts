@@ -79,6 +79,8 @@ export interface DataFile {
   readonly samples: number;
   /** Unpacked bytes that were read. @integer */
   readonly bytes: number;
+  /** Bytes of the file itself; null for a pipe. @integer */
+  readonly fileBytes: number | null;
   /** Whether it is compressed with gzip. */
   readonly isGzip: boolean;
   /** How its records are packed; null for plain bytes. */
@@ -314,6 +316,7 @@ class Run {
       kind,
       isDetected: this.#input.as === undefined,
       samples: (this.#state?.fold.samples ?? 0) - before,
+      fileBytes: fileBytes(file),
       isGzip: source.stored.packing === 'gzip',
       ...source.stored,
     });

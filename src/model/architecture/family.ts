@@ -258,8 +258,11 @@ export function jsonSchemaOf(family: Family): Record<string, unknown> {
   const terse = JSON.parse(JSON.stringify(schema), (key, value) =>
     key === 'maximum' && value === Number.MAX_SAFE_INTEGER ? undefined : value,
   );
+  const { $schema, ...others } = withOtherNames(terse, family);
   return {
-    ...withOtherNames(terse, family),
+    $schema,
+    $id: `config-${family.name}.schema.json`,
+    ...others,
     title: `minimind config, family ${family.name}`,
   };
 }

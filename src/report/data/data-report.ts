@@ -9,11 +9,11 @@ import {
   shortCount,
   significant,
 } from '../../base/text/units.js';
-import { counted, shortened } from '../../base/text/words.js';
+import { counted, joined, shortened } from '../../base/text/words.js';
 import { present, sumOf } from '../../base/values.js';
 import type { LengthBin } from '../../language/data/data-statistics.js';
 import type { DataResult, FaultName } from '../../language/data/judge-data.js';
-import type { DataReading } from '../../language/data/read-data.js';
+import type { DataFile, DataReading } from '../../language/data/read-data.js';
 import type { BarsPicture } from '../kit/pictures.js';
 import type { Block, Cell, Fact, Report, TableBlock, Verdict } from '../kit/report.js';
 import {
@@ -94,14 +94,32 @@ function readFacts(result: DataResult): Fact[] {
   const { files, kind, figures, isWhole } = result;
   const bytes = sumOf(files, (file) => file.bytes);
   const how = files.every(({ isDetected }) => isDetected) ? ' (by content)' : '';
+  const packed = packedText(files);
   const blank = figures.blankLines === 0 ? '' : `, ${formatInteger(figures.blankLines)} blank`;
   return [
     {
       name: 'data',
-      text: `${KIND_WORDS[kind]}${how}: ${formatBytes(bytes)}, ${counted(figures.lines, 'line')}${blank}${isWhole ? '' : ' (a part)'}`,
+      text: `${packed === null ? KIND_WORDS[kind] : KIND_WORDS[kind].replace(/ as JSON lines$/, '')}${packed ?? ''}${how}: ${packed === null ? '' : 'unpacked '}${formatBytes(bytes)}, ${counted(figures.lines, 'line')}${blank}${isWhole ? '' : ' (a part)'}`,
     },
     ...sampleFacts(result),
   ];
+}
+
+const PACKING_WORDS = {
+  gzip: 'gzip',
+  zstd: 'Zstandard',
+  parquet: 'Parquet',
+} as const satisfies Record<NonNullable<DataFile['packing']>, string>;
+
+/** ` in Parquet of 11.7 kB`: how files are packed, and their own size; null for plain ones. */
+function packedText(files: readonly DataFile[]): string | null {
+  const packings = new Set(files.map(({ packing }) => packing));
+  const names = present([...packings]).map((packing) => PACKING_WORDS[packing]);
+  if (names.length === 0) return null;
+  const sizes = present(files.map((each) => each.fileBytes));
+  const size =
+    sizes.length < files.length ? '' : ` of ${formatBytes(sumOf(sizes, (each) => each))}`;
+  return ` in ${joined([...names, ...(packings.has(null) ? ['plain files'] : [])])}${size}`;
 }
 
 /** Name of the folder of a tokenizer.json; only its end if it is long. */
