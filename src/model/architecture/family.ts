@@ -229,7 +229,7 @@ export interface Family<Schema extends FamilySchema = FamilySchema> {
    */
   storedSettings?(stored: StoredShapes): readonly Setting[];
   /** Changes by the class, in order, to names of published files when it loads them. */
-  readonly namesOnLoad?: readonly NameOnLoad[];
+  namesOnLoad?(document: z.output<Schema>): readonly NameOnLoad[];
   /** Tensors that other tools store with a model and that do not affect its output. */
   ignored?(document: z.output<Schema>): readonly Ignored[];
   /** Document values that describe a converted model. */

@@ -46,4 +46,29 @@ describe('a file of an encoder of images', () => {
     const { code, stdout, stderr } = await runHere(['verify', folderOf(filesOf({ files }))]);
     expect([code, stdout], stderr).toEqual([0, expect.stringMatching(/^matches: /)]);
   });
+
+  const TINY = { hidden_size: 8, num_hidden_layers: 2, num_attention_heads: 2 };
+  it.each([
+    ['clip_text_model', 'CLIPTextModel', 'text_model.', ['embeddings.position_ids']],
+    ['clip_vision_model', 'CLIPVisionModel', 'vision_model.', ['embeddings.position_ids']],
+    ['siglip_text_model', 'SiglipTextModel', 'text_model.', []],
+    ['siglip_vision_model', 'SiglipVisionModel', 'vision_model.', []],
+    ['bert', 'BertModel', 'bert.', ['embeddings.position_ids']],
+    ['xlm-roberta', 'XLMRobertaModel', 'roberta.', []],
+    ['distilbert', 'DistilBertModel', 'distilbert.', []],
+  ])('can have a prefix that its class removes: %s, %s', async (kind, name, prefix, buffers) => {
+    const sizes = kind === 'distilbert' ? { dim: 8, n_layers: 2, n_heads: 2 } : TINY;
+    const config = JSON.stringify({ model_type: kind, architectures: [name], ...sizes });
+    const { model } = await modelOf(parseDocument(config, 'config.json'));
+    const tensors = Object.fromEntries([
+      ...stateDictOf(model).map(({ name: own, tensor: { shape } }) => [
+        `${prefix}${own}`,
+        ['F16', ...shape] as const,
+      ]),
+      ...buffers.map((own) => [`${prefix}${own}`, ['I64', 1, 4]]),
+    ]);
+    const files = { 'config.json': config, 'model.safetensors': tensors };
+    const { code, stdout, stderr } = await runHere(['verify', folderOf(filesOf({ files }))]);
+    expect([code, stdout], stderr).toEqual([0, expect.stringMatching(/^matches: /)]);
+  });
 });

@@ -174,7 +174,7 @@ export function adjustedToCheckpoint<Loaded extends ModelFile>(
 
 function asNamed<Loaded extends ModelFile>(loaded: Loaded, checkpoint: Checkpoint): Loaded {
   const { family, document } = loaded;
-  const changes = family.namesOnLoad ?? [];
+  const changes = family.namesOnLoad?.(document) ?? [];
   if (family.storedSettings === undefined && changes.length === 0) return loaded;
   const names = storedNames(checkpoint);
   const stored = shapesOf(

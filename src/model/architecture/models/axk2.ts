@@ -130,7 +130,7 @@ export const axk2 = defineTransformer({
     ...routedRules('n_routed_experts'),
   ],
   storedSettings: mixtureStored,
-  namesOnLoad: NAMES_ON_LOAD,
+  namesOnLoad: () => NAMES_ON_LOAD,
   huggingFace: {
     names: { n_routed_experts: ['num_local_experts'] },
     more: networksIn,

@@ -31,8 +31,9 @@ import {
   rowsAdded,
 } from '../transformer/described/encoder-parts.js';
 import type { Special } from '../transformer/hugging-face.js';
+import { POSITION_IDS } from '../transformer/ignored-tensors.js';
 import { headsDivide } from '../transformer/rules.js';
-import { count, oldBuffers, tiedHead, toggle } from '../transformer/settings.js';
+import { count, tiedHead, toggle } from '../transformer/settings.js';
 
 /** Epsilon of the norms; it changes no count. */
 const EPS = 1e-12;
@@ -320,7 +321,7 @@ const bertLike = <Config extends Sizes>(
     huggingFace,
     keys: { vocab_size: count(vocabulary, 'Rows of the embedding'), ...sizes, ...own },
     rules: headsDivide('num_attention_heads', 'hidden_size'),
-    ignored: OLD_POSITIONS,
+    ignored: POSITION_IDS,
     body(prefix, config, aliases) {
       const { hidden_size: hidden, embedding_size: width = hidden } = config;
       const { max_position_embeddings: rows } = config;
@@ -351,9 +352,6 @@ const bertLike = <Config extends Sizes>(
       };
     },
   });
-
-/** Numbers of the positions, which files before transformers 4.31 hold. */
-export const OLD_POSITIONS = oldBuffers(['*.embeddings.position_ids', 'embeddings.position_ids']);
 
 export const bert = bertLike('bert', {
   title: 'BERT',

@@ -39,6 +39,7 @@ import {
   type TowerSizes,
   towerSizes,
 } from '../transformer/described/vision.js';
+import { POSITION_IDS } from '../transformer/ignored-tensors.js';
 import { headsDivide } from '../transformer/rules.js';
 import { count } from '../transformer/settings.js';
 import { tensorsOf } from '../walk.js';
@@ -226,15 +227,18 @@ export const clipTextModel = defineEncoder<TextConfig & EncoderSettings>('clip_t
   rules: HEADS,
   body: (prefix, config) => textBody(prefix, config, true),
   huggingFace: { harmless: UNREAD },
+  ignored: POSITION_IDS,
 });
 
 export const siglipTextModel = defineEncoder<TextConfig & EncoderSettings>('siglip_text_model', {
   title: 'The text tower of SigLIP',
   keys: textKeys(false),
   classes: { SiglipTextModel: { prefix: '', of: () => ({ layers: [] }) } },
+  basePrefix: 'text_model.',
   rules: HEADS,
   body: (prefix, config) => textBody(prefix, config, false),
   huggingFace: { harmless: UNREAD },
+  ignored: POSITION_IDS,
 });
 
 const visionTower = (
@@ -247,7 +251,9 @@ const visionTower = (
     title,
     keys: visionKeys(flavour),
     classes,
+    basePrefix: 'vision_model.',
     rules: HEADS,
+    ignored: POSITION_IDS,
     body: (prefix, config) => visionBody(prefix, config, flavour),
     huggingFace: {
       harmless: {
@@ -349,6 +355,7 @@ function bothTowers(name: string, kind: string, title: string, flavour: Flavour)
         }),
       },
     },
+    ignored: POSITION_IDS,
     body(prefix, { text, vision }) {
       const inVision = `vision.${DEPTH}`;
       if (prefix !== '') return visionBody(prefix, vision, flavour, inVision);

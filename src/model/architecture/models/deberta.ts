@@ -28,11 +28,11 @@ import {
   patchProduct,
   rowsAdded,
 } from '../transformer/described/encoder-parts.js';
-import { ignoredOnLoad } from '../transformer/ignored-tensors.js';
+import { ignoredOnLoad, POSITION_IDS } from '../transformer/ignored-tensors.js';
 import { headsDivide } from '../transformer/rules.js';
 import { count, positiveInteger, tiedHead, toggle } from '../transformer/settings.js';
 import { tensorsOf } from '../walk.js';
-import { classifiers, headProduct, OLD_POSITIONS, transform, vocabularyHead } from './bert.js';
+import { classifiers, headProduct, transform, vocabularyHead } from './bert.js';
 
 interface Config extends EncoderSettings {
   readonly vocab_size: number;
@@ -358,7 +358,7 @@ const deberta = (name: string, kind: string, version: Version): Family =>
     classes: version.classes,
     tiedHeads: { [`${kind}ForMaskedLM`]: 'cls.predictions.decoder' },
     rules: [...headsDivide('num_attention_heads', 'hidden_size'), ...RULES] as never,
-    ignored: [...OLD_POSITIONS, ...OTHER_HEADS],
+    ignored: [...POSITION_IDS, ...OTHER_HEADS],
     body(prefix, config, aliases) {
       const { hidden_size: hidden, max_position_embeddings: positions } = config;
       const width = config.embedding_size ?? hidden;

@@ -299,7 +299,7 @@ export const deepseekV4 = defineTransformer({
   ],
   predictionLayers: ({ model }) => model.num_nextn_predict_layers ?? 0,
   storedSettings: mixtureStored,
-  namesOnLoad: NAMES_ON_LOAD,
+  namesOnLoad: () => NAMES_ON_LOAD,
   huggingFace: {
     names: {
       n_routed_experts: ['num_local_experts'],

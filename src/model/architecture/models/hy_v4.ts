@@ -103,7 +103,7 @@ export const hyV4 = defineTransformer({
     ...routedRules('n_routed_experts'),
   ],
   storedSettings: mixtureStored,
-  namesOnLoad: NAMES_ON_LOAD,
+  namesOnLoad: () => NAMES_ON_LOAD,
   huggingFace: {
     names: { n_routed_experts: ['num_local_experts'] },
     harmless: {

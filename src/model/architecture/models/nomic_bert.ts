@@ -21,8 +21,9 @@ import {
   onceForInput,
   rowsAdded,
 } from '../transformer/described/encoder-parts.js';
+import { POSITION_IDS } from '../transformer/ignored-tensors.js';
 import { count, positiveInteger, tiedHead } from '../transformer/settings.js';
-import { OLD_POSITIONS, transform, vocabularyHead } from './bert.js';
+import { transform, vocabularyHead } from './bert.js';
 
 interface Config extends EncoderSettings {
   readonly vocab_size: number;
@@ -123,7 +124,7 @@ export const nomicBert = defineEncoder<Config>('nomic_bert', {
   },
   classes: CLASSES,
   tiedHeads: { NomicBertForMaskedLM: 'cls.predictions.decoder' },
-  ignored: OLD_POSITIONS,
+  ignored: POSITION_IDS,
   body(prefix, config, aliases) {
     const { hidden_size: hidden, num_attention_heads: heads } = config;
     const tables = `${prefix}embeddings`;

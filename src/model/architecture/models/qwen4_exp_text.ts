@@ -258,7 +258,7 @@ export const qwen4ExpText = defineTransformer({
   ],
   storedSettings: mixtureStored,
   // transformers 5.18, conversion_mapping.py: tables in one part; those in several are not described.
-  namesOnLoad: [[/ngram_embedding\.shard_0\.weight$/, 'ngram_embedding.weight']],
+  namesOnLoad: () => [[/ngram_embedding\.shard_0\.weight$/, 'ngram_embedding.weight']],
   ignoredOnLoad: [SEEING, PREDICTING],
   huggingFace: {
     names: { num_experts: ['num_local_experts'] },

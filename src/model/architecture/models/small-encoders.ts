@@ -25,12 +25,12 @@ import {
   onceForInput,
   rowsAdded,
 } from '../transformer/described/encoder-parts.js';
+import { POSITION_IDS } from '../transformer/ignored-tensors.js';
 import { headsDivide } from '../transformer/rules.js';
 import { count, tiedHead } from '../transformer/settings.js';
 import {
   classifiers,
   headProduct,
-  OLD_POSITIONS,
   robertaVocabulary,
   transform,
   twoProducts,
@@ -102,7 +102,7 @@ export const distilbert = defineEncoder<DistilConfig>('distilbert', {
   classes: DISTIL_CLASSES,
   tiedHeads: { DistilBertForMaskedLM: 'vocab_projector' },
   rules: headsDivide('n_heads', 'dim'),
-  ignored: OLD_POSITIONS,
+  ignored: POSITION_IDS,
   body(prefix, config, aliases) {
     const { dim: hidden, max_position_embeddings: positions } = config;
     const at = `${prefix}embeddings`;
@@ -235,7 +235,7 @@ export const albert = defineEncoder<Config>('albert', {
     AlbertForPreTraining: 'predictions.decoder',
   },
   rules: headsDivide('num_attention_heads', 'hidden_size'),
-  ignored: OLD_POSITIONS,
+  ignored: POSITION_IDS,
   body(prefix, config, aliases) {
     const {
       hidden_size: hidden,
@@ -322,7 +322,7 @@ export const mpnet = defineEncoder<Config>('mpnet', {
   classes: MPNET_CLASSES,
   tiedHeads: { MPNetForMaskedLM: 'lm_head.decoder' },
   rules: headsDivide('num_attention_heads', 'hidden_size'),
-  ignored: OLD_POSITIONS,
+  ignored: POSITION_IDS,
   body(prefix, config, aliases) {
     const {
       hidden_size: hidden,

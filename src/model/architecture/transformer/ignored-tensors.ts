@@ -21,3 +21,6 @@ export const ignoredOnLoad = (patterns: readonly string[]): readonly Ignored[] =
     what: 'ignored by transformers',
     isBuffer: true,
   }));
+
+/** Numbers of the positions, which files before transformers 4.31 hold. modeling_utils.py ignores them in every class. */
+export const POSITION_IDS: readonly Ignored[] = ignoredOnLoad([String.raw`(^|\.)position_ids$`]);

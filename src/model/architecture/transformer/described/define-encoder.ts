@@ -165,20 +165,37 @@ interface Encoder<Config> {
   readonly huggingFace?: Special;
   readonly ignored?: readonly Ignored[];
   readonly namesOnLoad?: readonly NameOnLoad[];
+  /** Prefix of the encoder's names in files of other classes; that of the first class with one by default. */
+  readonly basePrefix?: string;
 }
+
+/**
+ * Names of files that were saved by a class with a head, or by an old version, when the base alone loads them: without
+ * the prefix of the base (core_model_loading.py; conversion_mapping.py, `CLIPTextModel`).
+ */
+const withoutPrefix = ({
+  classes,
+  basePrefix = Object.values(classes).find(({ prefix }) => prefix !== '')?.prefix,
+}: Pick<Encoder<never>, 'classes' | 'basePrefix'>): NameOnLoad[] =>
+  basePrefix === undefined ? [] : [[new RegExp(`^${basePrefix.replaceAll('.', '\\.')}`), '']];
 
 /** An encoder of texts, described and not run. */
 export function defineEncoder<Config extends EncoderSettings>(
   name: string,
   encoder: Encoder<Config>,
 ): Family {
-  const { title, keys, classes, rules = [], huggingFace, ignored = [], namesOnLoad } = encoder;
+  const { title, keys, classes, rules = [], huggingFace, ignored = [] } = encoder;
   const names = Object.keys(classes);
+  const { namesOnLoad = [] } = encoder;
+  const ofBase = withoutPrefix(encoder);
   const schema = transformerDocument(name, { ...classSettings(names, encoder.labels), ...keys });
   return defineTransformer({
     title: `${title}; described, not run`,
     hasEncoder: true,
-    ...(namesOnLoad && { namesOnLoad }),
+    namesOnLoad: ({ model }) => [
+      ...namesOnLoad,
+      ...(classes[(model as unknown as Config).class]?.prefix === '' ? ofBase : []),
+    ],
     schema: schema as unknown as TransformerSchema,
     rules: rules as never,
     huggingFace: classReader(names, huggingFace),
