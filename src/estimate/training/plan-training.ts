@@ -134,6 +134,8 @@ export interface TrainingOnHardware {
   readonly tokensPerSecond: number | null;
   /** Time of all steps; null where no peak of the GPU is known, or no link. */
   readonly totalSeconds: PlainBounds | null;
+  /** Time of all steps at the speeds of nine of ten published runs; null where no run is comparable. */
+  readonly publishedSeconds: Pick<PlainBounds, 'lower' | 'upper'> | null;
   /** Cost in the currency of --price; null without it. */
   readonly cost: PlainBounds | null;
 }
@@ -388,6 +390,9 @@ function onHardware(
     stepSeconds: step ? plain(step.seconds) : null,
     tokensPerSecond: step?.tokensPerSecond.value ?? null,
     totalSeconds: time ? plain(time.totalSeconds) : null,
+    publishedSeconds: time?.published
+      ? { lower: time.published.lower, upper: time.published.upper }
+      : null,
     cost: time && price !== undefined ? plain(trainingCost(time.totalSeconds, gpus, price)) : null,
   };
 }
