@@ -559,12 +559,12 @@ function answerable(model: LanguageModel, options: FitOptions, request: FitReque
   });
   const isServing = purpose === 'serving';
   const [own, other] = isServing ? [ofServing, ofTraining] : [ofTraining, ofServing];
-  if (own !== undefined) {
+  if (own !== undefined && other === undefined) {
     const instead = setting('for', isServing ? 'training' : 'serving');
-    const advice = present([own.suggestion, other === undefined && `write ${instead}`]);
-    throw usageError(own.message, advice.join(', or ') || undefined);
+    const advice = present([own.suggestion, `write ${instead}`]).join(', or ');
+    throw usageError(own.message, advice);
   }
-  if (other === undefined) return request;
+  if (own !== undefined || other === undefined) return request;
   const notWithAxes = `${isServing ? 'training' : 'serving'} is not answered with these axes: ${other.message}`;
   return { ...request, ...(isServing ? { training: null } : { serving: null }), notWithAxes };
 }

@@ -30,13 +30,14 @@ import { bytesText, sameBounds } from './fit-bounds.js';
 type Serving = NonNullable<Fits['serving']>;
 
 /** Facts of the first screen. */
-export function serverFacts({ setting, fit, throughput }: Serving): Fact[] {
+export function serverFacts(serving: Serving): Fact[] {
+  const { setting, throughput } = serving;
   if (throughput === null) return [];
   const { load } = setting;
   const { atSpeed, minSpeed } = throughput;
   const requests = requestsText(setting);
   return present([
-    { name: 'runtime', text: runtimeText(throughput, setting, fit) },
+    { name: 'runtime', text: runtimeText(throughput, serving) },
     requests !== '' && { name: 'requests', text: requests },
     throughput.disaggregated && { name: 'prefill', text: apartText(throughput.disaggregated) },
     atSpeed === null && { name: 'users', text: `no user has ${significant(minSpeed)} tokens/s` },
@@ -65,11 +66,9 @@ function apartText({
 }
 
 /** `vLLM (default), 90% of memory, CUDA graphs (eager: 820 tokens/s)`. */
-function runtimeText(
-  { runtime, runtimeTitle, isRuntimeChosen, launching, oneUser, batching }: ServerThroughput,
-  { cluster, draft, runtime: program }: Serving['setting'],
-  { memoryShare }: Serving['fit'],
-): string {
+function runtimeText(throughput: ServerThroughput, serving: Serving): string {
+  const { runtime, runtimeTitle, isRuntimeChosen, launching, oneUser, batching } = throughput;
+  const { cluster, draft } = serving.setting;
   const graphs = graphsName(runtime, cluster.gpu);
   const names = { graphs, eager: 'eager' };
   const other = launching === 'graphs' ? 'eager' : 'graphs';
@@ -79,15 +78,27 @@ function runtimeText(
     ? ` (${names[other]}: ${significant(oneUser[other].value)} tokens/s)`
     : '';
   const launched = names[launching];
-  const usual = RUNTIMES[runtime];
   return present([
     `${runtimeTitle}${isRuntimeChosen ? '' : ' (default)'}`,
-    memoryShare > usual.memoryShare && !program?.isMemoryChosen
-      ? `${percentOf(memoryShare)} of memory (${named('gpuMemoryUtilization', memoryShare)}, default ${usual.memoryShare})`
-      : memoryShare < 1 && `${percentOf(memoryShare)} of memory`,
-    batching !== usual.batching && BATCHING[batching],
+    memoryText(throughput, serving),
+    batching !== RUNTIMES[runtime].batching && BATCHING[batching],
     launched !== null && `${launched}${contrast}`,
   ]).join(', ');
+}
+
+/** `90% of memory (all 20 users at a time: --gpu-memory-utilization 0.97)`; empty where a program takes all by default. */
+function memoryText(
+  { runtime, memoryShare }: ServerThroughput,
+  { setting, fit, users }: Serving,
+): string | false {
+  const usual = RUNTIMES[runtime].memoryShare;
+  const of = memoryShare < 1 || memoryShare > usual ? `${percentOf(memoryShare)} of memory` : '';
+  const flag = named('gpuMemoryUtilization', fit.memoryShare);
+  if (fit.memoryShare > memoryShare) {
+    return `${of} (all ${counted(users.asked ?? setting.batch, 'user')} at a time: ${flag})`;
+  }
+  const isRaised = memoryShare > usual && !setting.runtime?.isMemoryChosen;
+  return of !== '' && (isRaised ? `${of} (${flag}, default ${usual})` : of);
 }
 
 const percentOf = (share: number): string => `${Math.round(100 * share)}%`;
@@ -120,14 +131,17 @@ export function usersTable(serving: Serving): TableBlock | null {
 export const firstUsers = (serving: Serving): Pick<UsersRow, 'users' | 'each'> | undefined =>
   usersRows(serving)[0];
 
-/** Why speed times users is not the total: prompts, waits, and decoding alone in one row. */
+/** Why speed times users is more than the total, where it clearly is: prompts, and waits for the first token. */
 export function totalsNote(serving: Serving): Block[] {
   const rows = usersRows(serving);
-  if (rows.every(({ users }) => users === 1)) return [];
+  const isLess = (row: UsersRow) => row.tokensPerSecond < CLEARLY_LESS * row.users * row.each;
+  if (!rows.some(isLess)) return [];
   const alone = rows.find(({ isDecoding }) => isDecoding);
-  const without = alone ? `, that of ${counted(alone.users, 'user')} without` : '';
+  const without = alone ? `, of ${counted(alone.users, 'user')} without` : '';
   return [noteOf(`each: after the first token; total: with prompts and waits${without}.`)];
 }
+
+const CLEARLY_LESS = 0.9;
 
 /** Rows of the table, by users; empty without a speed. */
 function usersRows({ setting, fit, users, throughput }: Serving): readonly UsersRow[] {

@@ -67,7 +67,7 @@ export interface ServingFit {
   /** Total memory of one GPU. */
   readonly total: Bounds;
   readonly capacity: Quantity;
-  /** Share of the memory that the program has to take: its default, or more where that does not hold the total. @real */
+  /** Share of the memory with which the program holds the total: its default, or more where that is too little. @real */
   readonly memoryShare: number;
   /** `fits`: by the upper bound; `may fit`: by the estimate; `does not fit`: not by the estimate. */
   readonly verdict: FitVerdict;

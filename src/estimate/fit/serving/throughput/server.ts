@@ -327,8 +327,8 @@ function roomOf(model: LanguageModel, question: ServerQuestion) {
   );
   const memoryAt = replicaMemoryOf(model, question);
   const { value: capacity } = capacityOf(cluster.gpu);
-  // As much as the verdict counts, also where that is more than the usual share of the program.
-  const share = takenShare(memoryAt(batch, context).total, capacity, runtime);
+  // More than the usual share of the program where it does not hold one sequence; others wait for a place.
+  const share = takenShare(memoryAt(1, context).total, capacity, runtime);
   // A share that the user chose is already the memory of the GPU.
   const limit = runtime.isMemoryChosen ? capacity : share * capacity;
   const longest = prompt + Math.max(...outputsOf(setting));
