@@ -81,7 +81,7 @@ export default class Fit extends TrainingCommand {
     explain: Flags.boolean({ description: 'add formula, inputs and source of each figure' }),
     check: Flags.boolean({
       description:
-        'exit with 1 unless it fits by the upper bounds, and the GPUs meet the load by the estimate',
+        'exit with 1 unless it fits by the upper bounds, and the GPUs meet load and --min-speed by the estimate',
     }),
     'list-gpus': Flags.boolean({
       description:

@@ -19,6 +19,7 @@ import type {
   ShownPlan,
   TrainPlanResult,
 } from '../estimate/training/plan-training.js';
+import { publishedTimeText } from './fit/fit-bounds.js';
 import type { LinePlotBlock } from './kit/pictures.js';
 import type { Block, Cell, Fact, Report, TableBlock } from './kit/report.js';
 import {
@@ -222,11 +223,14 @@ function memoryFacts({ hardware, accumulation, size }: TrainPlanResult): Fact[] 
         ]
       : [];
   }
-  const { gpu, gpus, verdict, memory, capacity, totalSeconds, tokensPerSecond, cost } = hardware;
+  const { gpu, gpus, verdict, memory, capacity, tokensPerSecond, cost } = hardware;
+  const { totalSeconds, publishedSeconds } = hardware;
   const time =
     totalSeconds === null || tokensPerSecond === null
       ? 'unknown: no published peak for this GPU'
-      : `${boundsText(totalSeconds, formatSeconds)} at ${significant(tokensPerSecond)} tokens/s` +
+      : formatSeconds(totalSeconds.expected) +
+        publishedTimeText(publishedSeconds, totalSeconds, formatSeconds) +
+        ` at ${significant(tokensPerSecond)} tokens/s` +
         (cost === null ? '' : `; cost ${boundsText(cost, significant)}`);
   return [
     {
@@ -238,9 +242,9 @@ function memoryFacts({ hardware, accumulation, size }: TrainPlanResult): Fact[] 
   ];
 }
 
-/** `12.1 GB (10.9–13.6 GB)` */
+/** `12.1 GB (bounds 10.9 GB–13.6 GB)` */
 const boundsText = ({ lower, expected, upper }: PlainBounds, format: (value: number) => string) =>
-  `${format(expected)} (${format(lower)}–${format(upper)})`;
+  `${format(expected)} (bounds ${format(lower)}–${format(upper)})`;
 
 const bytesText = (bytes: number) => formatBytes(Math.round(bytes));
 

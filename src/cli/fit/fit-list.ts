@@ -136,9 +136,9 @@ function refuseOneBenchmark(variants: readonly (FitFlags & HardwareFlags)[]): vo
   );
 }
 
-/** Whether each setup fits by the upper bounds: `--check`. */
+/** Whether each setup fits by the upper bounds, and meets load and speed by the estimate: `--check`. */
 export const isAllFitting = ({ rows }: FitListResult): boolean =>
-  rows.every(({ verdict }) => verdict === 'fits');
+  rows.every(({ doubts }) => doubts.length === 0);
 
 function requireHardware(flags: HardwareFlags): void {
   if ((flags.gpu ?? flags.hardware) !== undefined || flags['this-machine']) return;

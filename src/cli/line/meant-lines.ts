@@ -86,8 +86,27 @@ export function meantLines(typed: TypedLine, given: GivenFlag): MeantLine[] {
       isSpelling: !line.hasExample && line.leftOut === undefined,
     }));
   }
-  return found.flatMap(({ lines }) => lines);
+  const lines = found.flatMap((each) => each.lines);
+  return isTypedAtFit(typed, given) ? firstAsMeant(lines) : lines;
 }
+
+/** Names that people type at `fit`, where they say nothing but the question, 4 bits, or the layers on the GPU. */
+const SWITCHES_AT_FIT = /^(?:q?lora|fine-?tune|load[-_]in[-_]4bit)$/i;
+const LAYERS_AT_FIT = /^(?:ngl|n-gpu-layers)$/i;
+
+function isTypedAtFit(typed: TypedLine, { name, value, at }: GivenFlag): boolean {
+  if (typed.command.id !== 'fit' || typed.isOfTool) return false;
+  const isSwitch = value === undefined && !typed.isLooseValue(at + 1);
+  return LAYERS_AT_FIT.test(name) || (isSwitch && SWITCHES_AT_FIT.test(name));
+}
+
+/** Lines of which the first is run, unless it leaves something out. */
+const firstAsMeant = (lines: readonly MeantLine[]): MeantLine[] =>
+  lines.map((line, index) => {
+    const isWhole = !line.hasExample && !line.isShorter && line.leftOut === undefined;
+    const isLed = /^did you mean --(?:for|dtype|gpu-layers)\?$/.test(line.lead ?? '');
+    return index === 0 && isWhole && isLed ? { ...line, isSpelling: true } : line;
+  });
 
 /** The name of a flag. Where another flag counts the sequences of a GPU, --batch_size counts those of a step. */
 function nameOf({ words, command }: TypedLine, { name }: GivenFlag): string {

@@ -2,7 +2,9 @@
 import { hasLlamaCache, llamaFlags } from '../../base/text/llama-flags.js';
 import { present } from '../../base/values.js';
 import type { FitResult } from '../fit/fits.js';
+import { takenShare } from '../fit/serving/replica-memory.js';
 import { gpusOfReplica } from '../fit/serving/serving-axes.js';
+import { RUNTIMES } from '../fit/serving/throughput/runtimes.js';
 import { asFlag, shellText } from './emit-text.js';
 import type { EmitName, Emitted, EmittedModel } from './emitted.js';
 import { EMIT_PROGRAMS } from './emitted.js';
@@ -171,6 +173,24 @@ const sequencesOf = (serving: Serving): number =>
 const isCountAsked = (serving: Serving): boolean =>
   serving.users.asked !== null || serving.setting.batch > 1;
 
+/** Share of the memory for a program; undefined where its default is enough. */
+function memoryShareOf(
+  { setting: { runtime }, fit: { total, workspace, capacity } }: Serving,
+  name: 'vllm' | 'sglang',
+): number | undefined {
+  if (runtime?.isMemoryChosen) return runtime.memoryShare;
+  const { memoryShare } = RUNTIMES[name];
+  // SGLang keeps weights and caches alone in its share, and the workspace in the rest.
+  const { value } = workspace.expected;
+  const kept = { value: total.expected.value - value };
+  const taken = name === 'vllm' ? total : { expected: kept, upper: kept };
+  const share = takenShare(taken, capacity.value, { memoryShare, isMemoryChosen: false });
+  return share > memoryShare ? share : undefined;
+}
+
+const shareFlag = (flag: string, share: number | undefined): string[][] =>
+  share === undefined ? [] : [[flag, String(share)]];
+
 /** Additions by the user for a replica on several machines, each of which starts the same program. */
 function machineNotes(
   { setting }: Serving,
@@ -212,7 +232,7 @@ function vllm(serving: Serving, model: EmittedModel): ServerCommand {
       ...(isCountAsked(serving)
         ? [['max-num-seqs', String(Math.ceil(sequencesOf(serving) / dataParallelAttention))]]
         : []),
-      ...(runtime?.isMemoryChosen ? [['gpu-memory-utilization', String(runtime.memoryShare)]] : []),
+      ...shareFlag('gpu-memory-utilization', memoryShareOf(serving, 'vllm')),
       ...flags,
       ...(runtime?.launching === 'eager' && runtime.name === 'vllm' ? [['enforce-eager']] : []),
       ...(prefillGpus === undefined ? [] : [['kv-transfer-config', connector('kv_consumer')]]),
@@ -275,7 +295,7 @@ function sglang(serving: Serving, model: EmittedModel): ServerCommand {
             ],
           ]
         : []),
-      ...(runtime?.isMemoryChosen ? [['mem-fraction-static', String(runtime.memoryShare)]] : []),
+      ...shareFlag('mem-fraction-static', memoryShareOf(serving, 'sglang')),
       ...flags,
       // sgl-project/sglang, docs/advanced_features/pd_disaggregation.md
       ...(prefillGpus === undefined ? [] : [['disaggregation-mode', 'decode']]),

@@ -6,6 +6,7 @@ import type { Cluster } from '../hardware/gpu.js';
 import { capacityOf } from '../hardware/gpu.js';
 import type { Fits } from './fits.js';
 import type { Purpose } from './purpose.js';
+import { type UnmetRequirement, unmetRequirementsOf } from './remedies/remedies.js';
 import type { FitVerdict } from './training/training-fit.js';
 
 export interface FitListRow {
@@ -29,6 +30,8 @@ export interface FitListRow {
   readonly serverTokensPerSecond: number | null;
   /** Users of the server at the speed that they need; null for a training. @integer @minimum 0 */
   readonly users: number | null;
+  /** Requirements of the user that the setup does not meet with certainty. */
+  readonly doubts: readonly UnmetRequirement[];
 }
 
 /**
@@ -54,11 +57,10 @@ export interface FitListResult {
 }
 
 /** Row of one combination. */
-export function fitListRow(
-  { purpose, serving, training, adapters, pass }: Fits,
-  cluster: Cluster,
-): FitListRow {
-  const of = { gpu: clusterName(cluster), gpus: cluster.gpus };
+export function fitListRow(fits: Fits, cluster: Cluster): FitListRow {
+  const { purpose, serving, training, adapters, pass } = fits;
+  const doubts = unmetRequirementsOf({ cluster, ...fits });
+  const of = { gpu: clusterName(cluster), gpus: cluster.gpus, doubts };
   const capacityBytes = capacityOf(cluster.gpu).value;
   if (purpose === 'serving' && serving) {
     const { setting, fit, throughput, places } = serving;

@@ -4,7 +4,7 @@ import { UserError, usageError } from '../../base/errors.js';
 import { cacheBlockBytes, type Dtype, stateDtypeOf } from '../../base/tensor/dtype.js';
 import { type SettingName, setting } from '../../base/text/setting.js';
 import { formatInteger } from '../../base/text/units.js';
-import { asText } from '../../base/values.js';
+import { asText, present } from '../../base/values.js';
 import type { TrainingHints } from '../../model/architecture/family.js';
 import type { LanguageModel } from '../../model/architecture/layer.js';
 import { hintsOf } from '../../model/architecture/training-hints.js';
@@ -47,13 +47,18 @@ import { SHARDINGS, type Sharding, type TrainingFitSetting } from './training/tr
 /** Tokens that a draft model makes for a step (vLLM, speculative decoding: num_speculative_tokens 5). */
 export const USUAL_DRAFT = 5;
 
-/** The question: the chosen one, or training where only its options are given. */
+/** The question: the chosen one, or training where only its options are given; of adapters where one is about them. */
 export function purposeOf(options: FitOptions): Purpose {
+  if (options.for !== undefined) return options.for;
+  if (trainingOffload(options) !== undefined) return 'training';
   const isTraining =
     chosenOf('training', options) !== undefined && chosenOf('serving', options) === undefined;
-  const isOffloaded = trainingOffload(options) !== undefined;
-  return options.for ?? (isTraining || isOffloaded ? 'training' : 'serving');
+  if (!isTraining) return 'serving';
+  return ADAPTER_OPTIONS.some((name) => isChosen(options, name)) ? 'lora' : 'training';
 }
+
+/** Options of adapters alone: a training of all weights has none. */
+const ADAPTER_OPTIONS = ['rank', 'targets', 'baseDtype'] as const;
 
 const OPTIONS = { training: TRAINING_OPTIONS, serving: SERVING_OPTIONS };
 
@@ -248,6 +253,7 @@ function serverSettings(options: FitOptions, { gpu }: Cluster, dtype: WeightDtyp
       options.cacheDtype,
     ),
     minSpeed: options.minTokensPerSecond ?? USUAL_SPEED,
+    ...(options.minTokensPerSecond !== undefined && { isSpeedChosen: true }),
     prefixCache: options.prefixCache ?? 0,
     ...(options.outputMix && { outputMix: options.outputMix }),
     ...(draft !== undefined &&
@@ -539,7 +545,10 @@ export function fitRequestOf(
   });
 }
 
-/** The request without the question whose rules refuse axes that the other one accepts. */
+/**
+ * The request without the other question, where its rules refuse axes that this one accepts.
+ * @throws UserError where this one refuses them.
+ */
 function answerable(model: LanguageModel, options: FitOptions, request: FitRequest): FitRequest {
   const { training, serving, purpose } = request;
   if (training === null || serving === null || !isSpreadChosen(options)) return request;
@@ -548,17 +557,16 @@ function answerable(model: LanguageModel, options: FitOptions, request: FitReque
     requireGpus(serving.setting);
     requireAxes(model, serving.setting);
   });
-  const refused = ofTraining ?? ofServing;
-  if (refused === undefined || (ofTraining && ofServing)) return request;
-  const notWithAxes = `${ofTraining ? 'training' : 'serving'} is not answered with these axes: ${refused.message}`;
-  return ofTraining
-    ? { ...request, purpose: 'serving', training: null, notWithAxes }
-    : {
-        ...request,
-        purpose: purpose === 'serving' ? 'training' : purpose,
-        serving: null,
-        notWithAxes,
-      };
+  const isServing = purpose === 'serving';
+  const [own, other] = isServing ? [ofServing, ofTraining] : [ofTraining, ofServing];
+  if (own !== undefined && other === undefined) {
+    const instead = setting('for', isServing ? 'training' : 'serving');
+    const advice = present([own.suggestion, `write ${instead}`]).join(', or ');
+    throw usageError(own.message, advice);
+  }
+  if (own !== undefined || other === undefined) return request;
+  const notWithAxes = `${isServing ? 'training' : 'serving'} is not answered with these axes: ${other.message}`;
+  return { ...request, ...(isServing ? { training: null } : { serving: null }), notWithAxes };
 }
 
 /** The error of a user that a check throws. */

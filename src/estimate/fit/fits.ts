@@ -243,7 +243,7 @@ function servingOf(
     contextOrigin: request.contextOrigin,
     setting,
     fit,
-    users: usersOf(model, { ...request, setting }, draft),
+    users: usersOf(model, { ...request, setting }),
     throughput: typeof throughput === 'string' ? null : throughput,
     ...(generation && { generation }),
     ...(cost && { cost }),
@@ -275,7 +275,7 @@ function placementFit(
   if (verdict !== 'does not fit' || !isDesktop || !isPlaceable) return undefined;
   const batch = users ?? setting.batch;
   // The GPUs hold the weights: the caches of more users in system memory would be read by the processor, far too slowly.
-  if (batch > 1 && usersPerReplica(model, setting)('upper') > 0) return undefined;
+  if (batch > 1 && usersPerReplica(model, { setting })('upper') > 0) return undefined;
   const usual = {
     memory: systemMemory(null, undefined),
     gpuLayers: undefined,

@@ -160,6 +160,8 @@ export interface TrainingOnHardware {
   readonly tokensPerSecond: number | null;
   /** Time of all steps; null where no peak of the GPU is known, or no link. */
   readonly totalSeconds: PlainBounds | null;
+  /** Time of all steps at the speeds of nine of ten published runs; null where no run is comparable. */
+  readonly publishedSeconds: Pick<PlainBounds, 'lower' | 'upper'> | null;
   /** Cost in the currency of --price; null without it. */
   readonly cost: PlainBounds | null;
 }
@@ -455,6 +457,9 @@ function onHardware(
     stepSeconds: step ? plainBounds(step.seconds) : null,
     tokensPerSecond: step?.tokensPerSecond.value ?? null,
     totalSeconds: time ? plainBounds(time.totalSeconds) : null,
+    publishedSeconds: time?.published
+      ? { lower: time.published.lower, upper: time.published.upper }
+      : null,
     cost:
       time && price !== undefined
         ? plainBounds(trainingCost(time.totalSeconds, gpus, price))

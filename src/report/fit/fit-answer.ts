@@ -21,17 +21,24 @@ import { capital, counted, modelName } from '../../base/text/words.js';
 import { present, sumOf } from '../../base/values.js';
 import type { AdaptersFit, FitResult, FoundMachine } from '../../estimate/fit/fits.js';
 import type { BatchingComparison } from '../../estimate/fit/serving/batching.js';
-import type { UsersFit } from '../../estimate/fit/serving/serving.js';
-import type { HostMemory, Remedy } from '../../estimate/fit/training/training-fit.js';
+import { type UsersFit, userSpeed } from '../../estimate/fit/serving/serving.js';
+import type { HostMemory, Remedy, TrainingTime } from '../../estimate/fit/training/training-fit.js';
 import type { GpuMemory } from '../../estimate/hardware/gpu.js';
 import type { Bounds } from '../../model/budget/figure.js';
 import type { Block, Cell, Fact, TableBlock, Verdict } from '../kit/report.js';
 import { leftColumn, noteOf, right, strongCell, valueCell } from '../kit/report.js';
 import { contextText, precisionText } from '../profile/setting-notes.js';
-import { boundsCells, boundsColumns, bytesText, NOUNS, TONES } from './fit-bounds.js';
+import {
+  boundsCells,
+  boundsColumns,
+  bytesText,
+  NOUNS,
+  publishedTimeText,
+  TONES,
+} from './fit-bounds.js';
 import { passFacts, passVerdict } from './fit-pass.js';
 import { hardwareText, placesFacts, placesProposal, placesVerdict, ramFor } from './fit-places.js';
-import { serverFacts, userSpeed, usersTable } from './fit-server.js';
+import { firstUsers, serverFacts, totalsNote, usersTable } from './fit-server.js';
 import type { Serving } from './fit-serving.js';
 import {
   decodeLimitText,
@@ -80,10 +87,15 @@ export function fitVerdictOf(result: FitResult): Verdict {
     return { text: `${text}${isShort ? ': too little system memory' : ''}`, tone: TONES[verdict] };
   }
   if (serving?.places?.isAsked) return placesVerdict(serving.places, cluster);
-  const load = doubts.some(({ about }) => about === 'load') ? `; ${loadShortage(serving)}` : '';
-  const users = serving ? usersText(serving) : '';
-  const detail = users === '' ? load : `: ${users}${load}`;
-  return { text: `${capital(verdict)} on ${on}${detail}`, tone: load ? 'bad' : TONES[verdict] };
+  const isDoubted = (what: 'load' | 'speed') => doubts.some(({ about }) => about === what);
+  const short = present([
+    isDoubted('load') && loadShortage(serving),
+    isDoubted('speed') && `less than ${setting('minTokensPerSecond', serving?.setting.minSpeed)}`,
+  ]);
+  const details = present([serving && usersText(serving), ...short]).join('; ');
+  const detail = details === '' ? '' : `: ${details}`;
+  const tone = short.length > 0 ? 'bad' : TONES[verdict];
+  return { text: `${capital(verdict)} on ${on}${detail}`, tone };
 }
 
 const ADAPTERS = { lora: 'LoRA', qlora: 'QLoRA' } as const;
@@ -96,7 +108,8 @@ function loadShortage(serving: Serving | null): string {
 }
 
 /** `serves 124 users at 2,048 tokens, 27 tokens/s each (estimate)`. */
-function usersText({ setting, fit, users, throughput }: Serving): string {
+function usersText(serving: Serving): string {
+  const { setting, fit, users, throughput } = serving;
   const at = `at ${formatInteger(setting.context)} tokens`;
   const { asked, total, speed } = users;
   if (fit.verdict === 'does not fit') {
@@ -106,6 +119,11 @@ function usersText({ setting, fit, users, throughput }: Serving): string {
   if (asked === null && throughput?.atSpeed) {
     const { atSpeed, minSpeed } = throughput;
     return `serves ${counted(atSpeed.users, 'user')} ${at}, ${significant(minSpeed)} tokens/s or more each (estimate)`;
+  }
+  const first = asked === null && throughput ? firstUsers(serving) : undefined;
+  if (first) {
+    const own = first.users === 1 ? '' : ' each';
+    return `serves ${counted(first.users, 'user')} ${at}, ${significant(first.each)} tokens/s${own} (estimate)`;
   }
   const count = asked ?? total.expected.value;
   if (count === 0) return '';
@@ -125,7 +143,7 @@ export function fitFacts(result: FitResult): Fact[] {
       result.cluster.cards === undefined && gpuFact(result.memory),
       calibrationFact(result.cluster),
     ]),
-    ...(serving ? servingFacts(serving, result) : []),
+    ...(serving && purpose === 'serving' ? servingFacts(serving, result) : []),
     ...(result.pass ? passFacts(result.pass) : []),
     ...(result.batching ? [{ name: 'batching', text: batchingText(result.batching) }] : []),
     ...(training && purpose === 'training' ? trainingFacts(training) : []),
@@ -296,9 +314,17 @@ function servingSum({ setting, fit }: Serving): string {
     ['weights', Number(fit.weights.value)],
     ['cache', batch * Number(fit.cachePerSequence.value)],
     ['states', batch * Number(fit.state.value)],
+    ['draft', draftBytes(fit, batch)],
     ['workspace', fit.workspace.expected.value],
   ] as const;
   return memorySum(parts, fit.total, fit.capacity.value);
+}
+
+/** Bytes of a draft model with its caches; 0 without one. */
+function draftBytes({ draft }: Serving['fit'], batch: number): number {
+  if (draft === undefined) return 0;
+  const { weights, cachePerSequence, state } = draft;
+  return Number(weights.value) + batch * (Number(cachePerSequence.value) + Number(state.value));
 }
 
 /** `7.8 GB (7.0 GB to 8.1 GB); longest context: 40,960 tokens`. */
@@ -423,7 +449,7 @@ function trainingFacts(training: Training): Fact[] {
     fit.time &&
       fit.verdict !== 'does not fit' && {
         name: 'time',
-        text: `${formatSeconds(fit.time.totalSeconds.expected.value)} for ${formatInteger(Math.round(fit.time.steps.value))} steps (estimate)`,
+        text: `${timeText(fit.time)} for ${formatInteger(Math.round(fit.time.steps.value))} steps`,
       },
     cost &&
       fit.verdict !== 'does not fit' && {
@@ -437,6 +463,12 @@ function trainingFacts(training: Training): Fact[] {
     { name: 'LoRA', text: loraText(training, training.lora) },
     { name: 'QLoRA', text: loraText(training, training.qlora) },
   ]);
+}
+
+/** `5.97 h (9 of 10: 4.81 h–7.65 h; limit 2.61 h)`. */
+function timeText({ totalSeconds: { lower, expected, upper }, published }: TrainingTime): string {
+  const bounds = { lower: lower.value, upper: upper.value };
+  return `${formatSeconds(expected.value)}${publishedTimeText(published, bounds, formatSeconds)}`;
 }
 
 /** Parts of the memory of the fullest GPU; the state is that of weights, gradients and optimizer. */
@@ -468,7 +500,8 @@ function hostText({ part, bytes, memory }: HostMemory, host: Bounds | undefined)
 
 function stepText({ step, withoutSpeed }: Training['fit']): string {
   if (!step) return withoutSpeedText(withoutSpeed);
-  const limit = step.decidedBy === 'utilisation' ? step.limitedBy : step.decidedBy;
+  // A share of the peak is a time of computing.
+  const limit = step.decidedBy === 'utilisation' ? 'compute' : step.decidedBy;
   return (
     `${stepSpeedText(step)}, ` +
     `MFU ${percentText(step.mfu.value)}, ` +
@@ -515,7 +548,10 @@ function rangeNote({ purpose, serving, training, adapters }: FitResult): Block[]
       : (purpose === 'training' ? training?.fit : adapters?.fit)?.step?.published;
   const verdict = (purpose === 'training' ? training : adapters)?.fit.verdict;
   if (!published || verdict === 'does not fit') return [];
-  return [noteOf('9 of 10: range of nine of ten published runs; limit: no program is faster.')];
+  return [
+    noteOf('9 of 10: range of nine of ten published runs; limit: no program is faster.'),
+    ...(purpose === 'serving' && serving ? totalsNote(serving) : []),
+  ];
 }
 
 /** Memory of the fullest GPU for a training, compared with its capacity. */

@@ -101,6 +101,16 @@ export const publishedText = (
     ? ''
     : ` (9 of 10: ${text(published.lower)}–${text(Math.min(published.upper, limit))}; limit ${text(limit)})`;
 
+/** `(9 of 10: 4.8 h–7.7 h; limit 2.6 h)`: the same of a time; its bounds where no published run is comparable. */
+export const publishedTimeText = (
+  published: Pick<PublishedRange, 'lower' | 'upper'> | null,
+  { lower, upper }: Readonly<Record<'lower' | 'upper', number>>,
+  text: (value: number) => string,
+): string =>
+  published === null
+    ? ` (bounds ${text(lower)}–${text(upper)})`
+    : ` (9 of 10: ${text(Math.max(published.lower, lower))}–${text(published.upper)}; limit ${text(lower)})`;
+
 export const bytesText = (bytes: number) => formatBytes(Math.round(bytes));
 
 export const TONES = {

@@ -127,24 +127,29 @@ function batchingBlocks({ lengths, batch, mean, drawn, ...mixed }: BatchingCompa
   ];
 }
 
-const sectionsOf = ({ training, serving, adapters, forward, pass }: FitResult) => ({
-  ...(pass && { pass }),
-  ...(adapters && { adapters: adapters.fit }),
-  ...(training && {
-    training: { ...training.fit, ...(training.cost && { cost: training.cost }) },
-    LoRA: training.lora,
-    QLoRA: training.qlora,
-  }),
-  ...(serving && {
+/** Figures by section, those of the question first. */
+function sectionsOf({ purpose, training, serving, adapters, forward, pass }: FitResult) {
+  const ofServing = serving && {
     serving: {
       ...explainedFit(serving.fit),
       ...(serving.cost && { cost: serving.cost }),
       users: serving.users,
       ...(serving.places?.isAsked && { places: serving.places }),
     },
-  }),
-  ...(forward && { 'forward pass on this machine': forward }),
-});
+  };
+  return {
+    ...(pass && { pass }),
+    ...(adapters && { adapters: adapters.fit }),
+    ...(purpose === 'serving' && ofServing),
+    ...(training && {
+      training: { ...training.fit, ...(training.cost && { cost: training.cost }) },
+      LoRA: training.lora,
+      QLoRA: training.qlora,
+    }),
+    ...ofServing,
+    ...(forward && { 'forward pass on this machine': forward }),
+  };
+}
 
 /** The fit without a speed, which a model that does not fit lacks. */
 function explainedFit(fit: Serving['fit']): Partial<Serving['fit']> {

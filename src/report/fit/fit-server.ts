@@ -1,9 +1,13 @@
 /** Server part of the report of `minimind fit`: throughput, latency and cost with many requests. */
+import { setting as named } from '../../base/text/setting.js';
 import { formatInteger, formatSeconds, significant } from '../../base/text/units.js';
-import { counted } from '../../base/text/words.js';
+import { counted, modelName } from '../../base/text/words.js';
 import { present } from '../../base/values.js';
 import type { Fits } from '../../estimate/fit/fits.js';
-import type { UsersSpeed } from '../../estimate/fit/serving/serving.js';
+import { type UsersSpeed, userSpeed } from '../../estimate/fit/serving/serving.js';
+import type { DraftSetting } from '../../estimate/fit/serving/serving-work.js';
+import { graphsName, RUNTIMES } from '../../estimate/fit/serving/throughput/runtimes.js';
+import { acceptedTokens } from '../../estimate/fit/serving/throughput/server.js';
 import type {
   ServerLoad,
   ServerThroughput,
@@ -26,11 +30,15 @@ import { bytesText, sameBounds } from './fit-bounds.js';
 type Serving = NonNullable<Fits['serving']>;
 
 /** Facts of the first screen. */
-export function serverFacts({ setting: { load }, throughput }: Serving): Fact[] {
+export function serverFacts(serving: Serving): Fact[] {
+  const { setting, throughput } = serving;
   if (throughput === null) return [];
+  const { load } = setting;
   const { atSpeed, minSpeed } = throughput;
+  const requests = requestsText(setting);
   return present([
-    { name: 'runtime', text: runtimeText(throughput) },
+    { name: 'runtime', text: runtimeText(throughput, serving) },
+    requests !== '' && { name: 'requests', text: requests },
     throughput.disaggregated && { name: 'prefill', text: apartText(throughput.disaggregated) },
     atSpeed === null && { name: 'users', text: `no user has ${significant(minSpeed)} tokens/s` },
     // The cost of a load is that of its own GPUs.
@@ -44,6 +52,7 @@ function apartText({
   decoding,
   gpus,
   transfer: { bytes, seconds, link },
+  limitedBy,
 }: NonNullable<ServerThroughput['disaggregated']>): string {
   const each = gpus === 1 ? '' : ' per GPU';
   const size = gpus === 1 ? '' : ` of ${formatInteger(gpus)} GPUs`;
@@ -51,27 +60,59 @@ function apartText({
   const decodes = decoding === 1 ? 'decodes' : 'decode';
   return (
     `${counted(prefill, 'server')}${size} ${reads} prompts, ${formatInteger(decoding)} ${decodes}; ` +
-    `a cache of ${bytesText(bytes.value)}${each} moves in ${formatSeconds(seconds.value)} (${link})`
+    `a cache of ${bytesText(bytes.value)}${each} moves in ${formatSeconds(seconds.value)} (${link})` +
+    (limitedBy === 'prefill' ? `; reading prompts is the limit: raise ${named('prefillGpus')}` : '')
   );
 }
 
-const LAUNCHING = { graphs: 'CUDA graphs', eager: 'eager' } as const;
-
 /** `vLLM (default), 90% of memory, CUDA graphs (eager: 820 tokens/s)`. */
-function runtimeText({
-  runtimeTitle,
-  isRuntimeChosen,
-  launching,
-  memoryShare,
-  oneUser,
-}: ServerThroughput): string {
+function runtimeText(throughput: ServerThroughput, serving: Serving): string {
+  const { runtime, runtimeTitle, isRuntimeChosen, launching, oneUser, batching } = throughput;
+  const { cluster, draft } = serving.setting;
+  const graphs = graphsName(runtime, cluster.gpu);
+  const names = { graphs, eager: 'eager' };
   const other = launching === 'graphs' ? 'eager' : 'graphs';
-  const contrast = oneUser
-    ? ` (${LAUNCHING[other]}: ${significant(oneUser[other].value)} tokens/s)`
+  // Both are the speed of the model alone.
+  const isContrast = oneUser !== null && graphs !== null && draft === undefined;
+  const contrast = isContrast
+    ? ` (${names[other]}: ${significant(oneUser[other].value)} tokens/s)`
     : '';
-  const memory = memoryShare === 1 ? '' : `, ${Math.round(100 * memoryShare)}% of memory`;
-  return `${runtimeTitle}${isRuntimeChosen ? '' : ' (default)'}${memory}, ${LAUNCHING[launching]}${contrast}`;
+  const launched = names[launching];
+  return present([
+    `${runtimeTitle}${isRuntimeChosen ? '' : ' (default)'}`,
+    memoryText(throughput, serving),
+    batching !== RUNTIMES[runtime].batching && BATCHING[batching],
+    launched !== null && `${launched}${contrast}`,
+  ]).join(', ');
 }
+
+/** `90% of memory (all 20 users at a time: --gpu-memory-utilization 0.97)`; empty where a program takes all by default. */
+function memoryText(
+  { runtime, memoryShare }: ServerThroughput,
+  { setting, fit, users }: Serving,
+): string | false {
+  const usual = RUNTIMES[runtime].memoryShare;
+  const of = memoryShare < 1 || memoryShare > usual ? `${percentOf(memoryShare)} of memory` : '';
+  const flag = named('gpuMemoryUtilization', fit.memoryShare);
+  if (fit.memoryShare > memoryShare) {
+    return `${of} (all ${counted(users.asked ?? setting.batch, 'user')} at a time: ${flag})`;
+  }
+  const isRaised = memoryShare > usual && !setting.runtime?.isMemoryChosen;
+  return of !== '' && (isRaised ? `${of} (${flag}, default ${usual})` : of);
+}
+
+const percentOf = (share: number): string => `${Math.round(100 * share)}%`;
+
+/** `50% of a prompt cached; qwen3-0.6b drafts 5 tokens, 70% accepted: 2.94 tokens a step`. */
+function requestsText({ draft, prefixCache = 0 }: Serving['setting']): string {
+  return present([
+    prefixCache > 0 && `${percentOf(prefixCache)} of a prompt cached`,
+    draft && `${draftText(draft)}: ${significant(acceptedTokens(draft))} tokens a step`,
+  ]).join('; ');
+}
+
+const draftText = ({ name, tokens, acceptance }: DraftSetting): string =>
+  `${modelName(name)} drafts ${counted(tokens, 'token')}, ${percentOf(acceptance)} accepted`;
 
 const costText = ({ cost }: ServerLoad): string =>
   cost === undefined
@@ -80,9 +121,32 @@ const costText = ({ cost }: ServerLoad): string =>
       `${significant(cost.perMillionTokens.value)} per 1M tokens with prompts`;
 
 /** Speeds by users: those of the question, those that have the speed, and as many as the server takes. */
-export function usersTable({ setting, fit, users, throughput }: Serving): TableBlock | null {
+export function usersTable(serving: Serving): TableBlock | null {
+  const rows = usersRows(serving);
+  if (rows.length === 0) return null;
+  return { ...speedsOf(rows, true), narrower: speedsOf(rows, false) };
+}
+
+/** Users of the question, or else one, with their speed; undefined without a speed. */
+export const firstUsers = (serving: Serving): Pick<UsersRow, 'users' | 'each'> | undefined =>
+  usersRows(serving)[0];
+
+/** Why speed times users is more than the total, where it clearly is: prompts, and waits for the first token. */
+export function totalsNote(serving: Serving): Block[] {
+  const rows = usersRows(serving);
+  const isLess = (row: UsersRow) => row.tokensPerSecond < CLEARLY_LESS * row.users * row.each;
+  if (!rows.some(isLess)) return [];
+  const alone = rows.find(({ isDecoding }) => isDecoding);
+  const without = alone ? `, of ${counted(alone.users, 'user')} without` : '';
+  return [noteOf(`each: after the first token; total: with prompts and waits${without}.`)];
+}
+
+const CLEARLY_LESS = 0.9;
+
+/** Rows of the table, by users; empty without a speed. */
+function usersRows({ setting, fit, users, throughput }: Serving): readonly UsersRow[] {
   const { decode, prefill } = fit;
-  if (fit.withoutRoom !== null || decode === null || prefill === null) return null;
+  if (fit.withoutRoom !== null || decode === null || prefill === null) return [];
   const { speed, asked, replicas } = users;
   const { published, tokensPerSecond } = decode;
   // One user has the speed of one replica; a batch is that of each replica.
@@ -91,25 +155,24 @@ export function usersTable({ setting, fit, users, throughput }: Serving): TableB
   const first: UsersRow =
     asked !== null && speed !== null
       ? askedRow(speed, published !== null)
-      : {
-          users: each * setting.batch,
-          each: total / (each * setting.batch),
-          tokensPerSecond: total,
-          range: published && { lower: each * published.lower, upper: each * published.upper },
-          limit: each * tokensPerSecond.upper.value,
-          // Unknown for a batch.
-          firstToken: setting.batch === 1 ? (throughput?.firstTokenAlone.value ?? null) : null,
-        };
+      : throughput && setting.draft && setting.batch === 1
+        ? usersRow(throughput.alone)
+        : {
+            isDecoding: true,
+            users: each * setting.batch,
+            each: total / (each * setting.batch),
+            tokensPerSecond: total,
+            range: published && { lower: each * published.lower, upper: each * published.upper },
+            limit: each * tokensPerSecond.upper.value,
+            // Unknown for a batch.
+            firstToken: setting.batch === 1 ? (throughput?.firstTokenAlone.value ?? null) : null,
+          };
   const { full = null, atSpeed = null } = throughput ?? {};
   const loads = present([atSpeed, full?.users !== atSpeed?.users && full]).map(usersRow);
-  const others = asked === null ? loads : loads.filter(({ users: count }) => count !== first.users);
-  const rows = [first, ...others].sort((a, b) => a.users - b.users);
-  return { ...speedsOf(rows, true), narrower: speedsOf(rows, false) };
+  // A number of users has one row.
+  const others = loads.filter(({ users: count }) => count !== first.users);
+  return [first, ...others].sort((a, b) => a.users - b.users);
 }
-
-/** Speed of a user after the first token; if users wait for a place, with their wait. */
-export const userSpeed = ({ afterFirstToken, each }: UsersSpeed): number =>
-  (afterFirstToken ?? each.expected).value;
 
 /** @param isPublished Whether the speed is compared with published runs. */
 function askedRow(speed: UsersSpeed, isPublished: boolean): UsersRow {
@@ -147,6 +210,8 @@ const speedsOf = (rows: readonly UsersRow[], isWide: boolean): TableBlock =>
 /** Output tokens per second of all users, and seconds to the first token. */
 interface UsersRow {
   readonly users: number;
+  /** Whether it counts decoding alone. */
+  readonly isDecoding?: boolean;
   /** Speed of a user; of a simulated server after the first token, as in the search for users at a speed. */
   readonly each: number;
   readonly tokensPerSecond: number;
@@ -195,8 +260,7 @@ export function serverBlocks(
     `prompts of ${formatInteger(prompt)} tokens, outputs of ${outputs.map(formatInteger).join(', ')}`,
     prefixCache > 0 && `${Math.round(100 * prefixCache)}% of a prompt cached`,
     disaggregated && apartText(disaggregated),
-    draft &&
-      `${draft.name} drafts ${counted(draft.tokens, 'token')}, ${Math.round(100 * draft.acceptance)}% accepted`,
+    draft && draftText(draft),
     `simulation with seed ${seed}`,
   ]);
   return [

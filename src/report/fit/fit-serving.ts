@@ -106,7 +106,7 @@ export function sharingText(setting: Serving['setting']): string {
 }
 
 export function servingMemory({ setting, fit }: Pick<Serving, 'setting' | 'fit'>): UsedMemory {
-  const { weightParts, cachePerSequence, state, workspaceParts, total, capacity } = fit;
+  const { weightParts, cachePerSequence, state, draft, workspaceParts, total, capacity } = fit;
   const sequences = sequencesOnGpu(setting);
   const times = (bytes: number | bigint) => sameBounds(sequences * Number(bytes));
   return {
@@ -114,6 +114,15 @@ export function servingMemory({ setting, fit }: Pick<Serving, 'setting' | 'fit'>
       ...weightParts.map(({ bytes }) => ({ part: bytes.label, bytes: sameBounds(bytes.value) })),
       { part: 'keys and values', bytes: times(cachePerSequence.value) },
       ...(state.value > 0 ? [{ part: 'states', bytes: times(state.value) }] : []),
+      ...(draft
+        ? [
+            { part: 'weights of the draft model', bytes: sameBounds(draft.weights.value) },
+            {
+              part: 'keys, values and states of the draft model',
+              bytes: times(Number(draft.cachePerSequence.value) + Number(draft.state.value)),
+            },
+          ]
+        : []),
     ],
     workspace: labelled(workspaceParts),
     total,

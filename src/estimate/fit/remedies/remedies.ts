@@ -1,6 +1,7 @@
 /** Fewest changes that make a training fit, or the room left if it already fits. */
 
-import { formatSeconds } from '../../../base/text/units.js';
+import { setting as settingText } from '../../../base/text/setting.js';
+import { formatSeconds, significant } from '../../../base/text/units.js';
 import { counted, joined } from '../../../base/text/words.js';
 import { present } from '../../../base/values.js';
 import type { LanguageModel } from '../../../model/architecture/layer.js';
@@ -17,9 +18,10 @@ import type { Purpose } from '../purpose.js';
 import { linkedGpus } from '../serving/disaggregation.js';
 import type { ServingQuestion } from '../serving/placed-serving.js';
 import { fewestForServing, idleGpusOf, placedServing } from '../serving/placed-serving.js';
-import type { ServingFit, UsersFit } from '../serving/serving.js';
+import { type ServingFit, type UsersFit, userSpeed } from '../serving/serving.js';
 import type { ServingFitSetting } from '../serving/serving-work.js';
 import type { ServingLoad } from '../serving/throughput/arrivals.js';
+import { type ServerThroughput, USUAL_SPEED } from '../serving/throughput/throughput.js';
 import type { WeightDtype, WeightFormat } from '../serving/weight-types.js';
 import { usualFormat, WEIGHT_DTYPES } from '../serving/weight-types.js';
 import type { ClusterLora } from '../training/lora.js';
@@ -47,7 +49,7 @@ import {
 
 export interface UnmetRequirement {
   /** Requirement that is not met with certainty. */
-  readonly about: Purpose | 'load';
+  readonly about: Purpose | 'load' | 'speed';
   /** Description for people. */
   readonly text: string;
 }
@@ -61,8 +63,13 @@ interface Asked {
   readonly pass?: { readonly verdict: FitVerdict } | undefined;
   readonly training: { readonly fit: Pick<TrainingFit, 'verdict'> } | null;
   readonly serving: {
+    readonly setting: Pick<
+      ServingFitSetting,
+      'minSpeed' | 'isSpeedChosen' | 'load' | 'prefillGpus'
+    >;
     readonly fit: Pick<ServingFit, 'verdict' | 'load'>;
-    readonly users: Pick<UsersFit, 'asked'>;
+    readonly users: Pick<UsersFit, 'asked' | 'speed'>;
+    readonly throughput: Pick<ServerThroughput, 'alone' | 'atSpeed'> | null;
     readonly places?: Pick<PlacesFit, 'isAsked' | 'verdict'>;
   } | null;
 }
@@ -86,7 +93,31 @@ export function unmetRequirementsOf({
   return present([
     !isMet && { about: purpose, text: `${PURPOSE_TITLES[purpose]} ${verdict}${whom}` },
     load !== undefined && ({ about: 'load', text: load } as const),
+    purpose === 'serving' && serving !== null && tooSlow(serving),
   ]);
+}
+
+/** A speed that the user named and that users do not have, by the estimate. That of a load is in its time limit. */
+function tooSlow({
+  setting: { minSpeed = USUAL_SPEED, isSpeedChosen, load, prefillGpus },
+  fit,
+  users: { asked, speed },
+  throughput,
+}: NonNullable<Asked['serving']>): UnmetRequirement | false {
+  if (!isSpeedChosen || load !== undefined || fit.verdict === 'does not fit') return false;
+  const wanted = settingText('minTokensPerSecond', minSpeed);
+  const reached =
+    asked === null
+      ? throughput && throughput.atSpeed === null && throughput.alone.userTokensPerSecond.value
+      : speed && (prefillGpus === undefined ? userSpeed(speed) : speed.each.expected.value);
+  if (reached === null) return { about: 'speed', text: `no speed is known for ${wanted}` };
+  if (reached === false || reached >= minSpeed) return false;
+  const users = asked ?? 1;
+  const each = users === 1 ? '' : ' each';
+  return {
+    about: 'speed',
+    text: `${counted(users, 'user')}: ${significant(reached)} tokens/s${each} (estimate), less than ${wanted}`,
+  };
 }
 
 /** Titles of the questions. */
@@ -138,8 +169,11 @@ function remediesFor(model: LanguageModel, requested: TrainingFitSetting): Remed
   const found = fewestChanges(fitting, same, ENOUGH);
   const further = found.length === 0 ? fewestChanges(fitting, levers, 1) : singles(fitting, levers);
   const more = found.length === 0 ? onMoreGpus(model, setting) : [];
+  const isNone = further.length === 0 && more.length === 0 && found.length === 0;
+  // More GPUs with another optimizer or context are better than no proposal.
+  const last = isNone ? onMoreGpus(model, setting, changeGroupsOf) : more;
   // The fewest GPUs are always listed, even when no other remedy exists.
-  return remedies([...found, ...further.slice(0, MOST_REMEDIES - more.length), ...more]);
+  return remedies([...found, ...further.slice(0, MOST_REMEDIES - last.length), ...last]);
 }
 
 /** Single changes of the training itself that are enough. */
@@ -148,35 +182,43 @@ const singles = (fitting: FitCache, levers: readonly ChangeGroup[]): SettingChan
     .filter(({ name }) => CHANGING.includes(name))
     .flatMap((lever) => fewestChanges(fitting, [lever], 1));
 
+type ChangesOf = typeof changeGroupsOf;
+
 /** Changes that keep the training the same, on these GPUs. */
-const sameTraining = (model: LanguageModel, setting: TrainingFitSetting): ChangeGroup[] =>
+const sameTraining: ChangesOf = (setting, model) =>
   changeGroupsOf(setting, model).filter(({ name }) => !CHANGING.includes(name));
 
 /**
- * Fewest linked GPUs, by doubling from those of the setting, on which the training fits with changes that keep it the
- * same. Undefined if there are none.
+ * Fewest linked GPUs, by doubling from those of the setting, on which the training fits with changes. Undefined if there
+ * are none.
+ * @param changesOf Changes that are tried; by default those that keep the training the same.
  */
 export function fewestForTraining(
   model: LanguageModel,
   requested: TrainingFitSetting,
+  changesOf: ChangesOf = sameTraining,
 ): Cluster | undefined {
   const setting = { ...requested, globalBatchTokens: stepTokensOf(model, requested) };
   return fewestGpus(setting.cluster, (cluster) => {
     const wider = { ...setting, cluster };
     const fitting = new FitCache(model, wider);
-    return fitting.fits([]) || canFit(fitting, sameTraining(model, wider));
+    return fitting.fits([]) || canFit(fitting, changesOf(wider, model));
   });
 }
 
 /** Fewest GPUs on which the training fits, with as few other changes as possible. */
-function onMoreGpus(model: LanguageModel, setting: TrainingFitSetting): SettingChanges[] {
-  const cluster = fewestForTraining(model, setting);
+function onMoreGpus(
+  model: LanguageModel,
+  setting: TrainingFitSetting,
+  changesOf: ChangesOf = sameTraining,
+): SettingChanges[] {
+  const cluster = fewestForTraining(model, setting, changesOf);
   if (cluster === undefined) return [];
   const more = onCluster(cluster);
   const wider = { ...setting, cluster };
   const fitting = new FitCache(model, wider);
   if (fitting.fits([])) return [[more]];
-  return fewestChanges(fitting, sameTraining(model, wider), 1)
+  return fewestChanges(fitting, changesOf(wider, model), 1)
     .slice(0, ENOUGH)
     .map((changes) => [more, ...changes]);
 }

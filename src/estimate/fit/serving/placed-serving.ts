@@ -15,15 +15,13 @@ import { linkedCluster, mostSharing } from '../parallelism/linked-cluster.js';
 import type { FitVerdict } from '../training/training-fit.js';
 import { memoryVerdict } from '../training/training-memory.js';
 import { type DividedSetting, decodingGpus, requireDecodingGpus } from './disaggregation.js';
-import { weightLayout } from './quantized.js';
+import { type DraftedServing, replicaMemoryOf } from './replica-memory.js';
 import { keptAxes, replicaWays, withAxes } from './replica-ways.js';
 import { axesOfReplica, gpusOfReplica, type ServingAxes } from './serving-axes.js';
-import { servingMemoryOf } from './serving-memory.js';
 import type { ServingFitSetting } from './serving-work.js';
 
 /** Serving that was asked for. */
-export interface ServingQuestion {
-  readonly setting: ServingFitSetting;
+export interface ServingQuestion extends DraftedServing {
   /** Users at the same time, spread over the replicas; undefined: `setting.batch` for each replica. */
   readonly users: number | undefined;
   /** Whether the user fixed the number of GPUs that share the layers. */
@@ -116,21 +114,20 @@ export function idleGpusOf(setting: DividedSetting): number {
 
 function placedBy(
   model: LanguageModel,
-  { setting: asked, users }: ServingQuestion,
+  { setting: asked, users, draft }: ServingQuestion,
   axes: ServingAxes,
 ): PlacedServing {
   const wider = withAxes(asked, axes);
   const replicas = decodingReplicas(wider);
   const setting = users === undefined ? wider : { ...wider, batch: Math.ceil(users / replicas) };
-  const total = memoryAt(model, setting)(setting.batch);
+  const total = memoryAt(model, { setting, draft })(setting.batch);
   return { setting, total, verdict: memoryVerdict(total, capacityOf(setting.cluster.gpu)) };
 }
 
 /** Memory of a GPU as a function of the sequences of its replica. */
-function memoryAt(model: LanguageModel, setting: ServingFitSetting): (batch: number) => Bounds {
-  const served = { model, form: setting, layout: weightLayout(model) };
-  const at = servingMemoryOf(served, setting.cluster.gpu);
-  return (batch) => at(batch, setting.context).total;
+function memoryAt(model: LanguageModel, served: DraftedServing): (batch: number) => Bounds {
+  const at = replicaMemoryOf(model, served);
+  return (batch) => at(batch, served.setting.context).total;
 }
 
 /** Limit of users in a search. */
@@ -142,11 +139,11 @@ const MOST_SHARING_TRIED = 64;
 /** Largest number of users of one replica, by a bound of the memory. @param most Limit of the search. */
 export function usersPerReplica(
   model: LanguageModel,
-  setting: ServingFitSetting,
+  served: DraftedServing,
   most = MOST_USERS,
 ): (bound: keyof Bounds) => number {
-  const { value: capacity } = capacityOf(setting.cluster.gpu);
-  const total = memoryAt(model, setting);
+  const { value: capacity } = capacityOf(served.setting.cluster.gpu);
+  const total = memoryAt(model, served);
   return (bound) => largestCount(most, (count) => total(count)[bound].value <= capacity);
 }
 
@@ -169,7 +166,7 @@ export type NeededCluster = NeededGpus & { readonly cluster: Cluster };
  */
 export function fewestForServing(
   model: LanguageModel,
-  { setting, users, isSharingChosen = false }: FewestQuestion,
+  { setting, users, draft, isSharingChosen = false }: FewestQuestion,
 ): NeededCluster | undefined {
   let best: NeededCluster | undefined;
   for (const shared of doubled(1, MOST_SHARING_TRIED)) {
@@ -177,7 +174,7 @@ export function fewestForServing(
       ? keptAxes(model, setting, shared)
       : replicaWays(model, setting, shared);
     for (const axes of ways) {
-      const found = neededWith(model, { setting, users }, axes);
+      const found = neededWith(model, { setting, users, draft }, axes);
       if (found === undefined) continue;
       if (best === undefined || found.gpus < best.gpus) best = found;
       if (found.replicas === 1) return best;
@@ -186,13 +183,13 @@ export function fewestForServing(
   return best;
 }
 
-type FewestQuestion = Pick<ServingQuestion, 'setting' | 'users'> &
+type FewestQuestion = Pick<ServingQuestion, 'setting' | 'users' | 'draft'> &
   Partial<Pick<ServingQuestion, 'isSharingChosen'>>;
 
 /** GPUs for users with replicas of some axes; undefined if not even one fits, or without a link. */
 function neededWith(
   model: LanguageModel,
-  { setting, users }: FewestQuestion,
+  { setting, users, draft }: FewestQuestion,
   axes: ServingAxes,
 ): NeededCluster | undefined {
   const each = gpusOfReplica(axes);
@@ -201,7 +198,7 @@ function neededWith(
   if (prefillGpus > 0 && prefillGpus < each) return undefined;
   const cluster = linkedCluster(setting.cluster, each + prefillGpus);
   if (cluster === undefined) return undefined;
-  const wider = withAxes({ ...setting, cluster }, axes);
+  const wider = { setting: withAxes({ ...setting, cluster }, axes), draft };
   const perReplica =
     users === undefined ? batchIfFits(model, wider) : usersPerReplica(model, wider, users)('upper');
   if (perReplica === 0) return undefined;
@@ -210,7 +207,8 @@ function neededWith(
   return { gpus, replicas, ...axes, perReplica, cluster: { ...cluster, gpus } };
 }
 
-function batchIfFits(model: LanguageModel, setting: ServingFitSetting): number {
-  const { upper } = memoryAt(model, setting)(setting.batch);
+function batchIfFits(model: LanguageModel, served: DraftedServing): number {
+  const { setting } = served;
+  const { upper } = memoryAt(model, served)(setting.batch);
   return upper.value <= capacityOf(setting.cluster.gpu).value ? setting.batch : 0;
 }

@@ -73,6 +73,8 @@ export interface ServingFitSetting extends ServingAxes {
   readonly runtime?: RuntimeSetting | undefined;
   /** Tokens per second that each user of a server needs at least. @real */
   readonly minSpeed?: number | undefined;
+  /** Whether the user named that speed, so that it is a requirement. */
+  readonly isSpeedChosen?: boolean | undefined;
   /** Share of a prompt that a prefix cache holds. @real */
   readonly prefixCache?: number | undefined;
   /** Output tokens of requests in equal shares, instead of `output`. */

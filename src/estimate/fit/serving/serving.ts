@@ -23,11 +23,11 @@ import {
   usersPerReplica,
 } from './placed-serving.js';
 import { servedWeights } from './quantized.js';
+import { type DraftMemory, replicaMemoryOf, takenShare } from './replica-memory.js';
 import type { DecodeStep, DecodingLimit, Prefill } from './roofline.js';
 import { decodeStep, prefill, tokensPerSecond } from './roofline.js';
 import { gpusOfReplica, requireAxes, sequencesOfStep } from './serving-axes.js';
 import type { ServingMemory } from './serving-memory.js';
-import { servingMemoryOf } from './serving-memory.js';
 import type { ServingFitSetting } from './serving-work.js';
 import {
   decodeWork,
@@ -38,7 +38,7 @@ import {
 } from './serving-work.js';
 import type { ServingLoad } from './throughput/arrivals.js';
 import { servingLoad } from './throughput/arrivals.js';
-import { serversOf, servingRates } from './throughput/server.js';
+import { runtimeOf, serversOf, servingRates } from './throughput/server.js';
 import type { Percentiles, ServerRate } from './throughput/throughput.js';
 import { serverLoad } from './throughput/throughput.js';
 import { WEIGHT_DTYPES } from './weight-types.js';
@@ -67,9 +67,13 @@ export interface ServingFit {
     readonly part: string;
     readonly bytes: Bounds;
   }[];
+  /** Weights and caches of the draft model, a part of the total; absent without one. */
+  readonly draft?: DraftMemory;
   /** Total memory of one GPU. */
   readonly total: Bounds;
   readonly capacity: Quantity;
+  /** Share of the memory with which the program holds the total: its default, or more where that is too little. @real */
+  readonly memoryShare: number;
   /** `fits`: by the upper bound; `may fit`: by the estimate; `does not fit`: not by the estimate. */
   readonly verdict: FitVerdict;
   /** Peak in the type of the products; null if none is published. */
@@ -131,7 +135,7 @@ export function fitServing(
   requireGpus(setting);
   requireAxes(model, setting);
   const served = servedModel(model, setting);
-  const memoryAt = servingMemoryOf(served, cluster.gpu);
+  const memoryAt = replicaMemoryOf(model, { setting, draft });
   const memory = memoryAt(batch, context);
   const capacity = capacityOf(cluster.gpu);
   const dtype = WEIGHT_DTYPES[setting.weights.dtype].computes;
@@ -162,6 +166,7 @@ export function fitServing(
         ? memory.weights
         : servedWeights(served.layout, setting.weights, 1).total,
     capacity,
+    memoryShare: takenShare(memory.total, capacity.value, runtimeOf(setting)),
     verdict,
     peak,
     withoutPeak: peak || isMeasured ? null : `${noPeakText(cluster.gpu, dtype)}: ${WITHOUT_PEAK}`,
@@ -245,6 +250,10 @@ export interface UsersSpeed {
   readonly limitedBy: DecodingLimit | null;
 }
 
+/** Speed of a user after the first token; if users wait for a place, with their wait. */
+export const userSpeed = ({ afterFirstToken, each }: UsersSpeed): number =>
+  (afterFirstToken ?? each.expected).value;
+
 export interface UsersFit {
   /** Number of users with `--users`; null without. @integer @minimum 1 */
   readonly asked: number | null;
@@ -263,11 +272,10 @@ export interface UsersFit {
 /** @param question Users that are asked for; without, the most that fit. */
 export function usersOf(
   model: LanguageModel,
-  { setting, users: asked, isSharingChosen }: ServingQuestion,
-  draft?: LanguageModel | undefined,
+  { setting, users: asked, isSharingChosen, draft }: ServingQuestion,
 ): UsersFit {
   const replicas = decodingReplicas(setting);
-  const fitting = usersPerReplica(model, setting);
+  const fitting = usersPerReplica(model, { setting, draft });
   const perReplica = eachBound(
     // The upper bound of the memory is the lower one of the users.
     { lower: fitting('upper'), expected: fitting('expected'), upper: fitting('lower') },
@@ -296,7 +304,9 @@ export function usersOf(
     total,
     speed: isRoom && users > 0 ? speedFor(model, setting, users, draft) : null,
     needed:
-      asked === undefined ? null : neededFor(model, { setting, users: asked, isSharingChosen }),
+      asked === undefined
+        ? null
+        : neededFor(model, { setting, users: asked, isSharingChosen, draft }),
   };
 }
 

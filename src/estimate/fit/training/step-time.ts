@@ -22,7 +22,7 @@ import { efficienciesOn } from '../efficiency.js';
 import { communicationSeconds, paceOf, withoutLink } from '../parallelism/collectives.js';
 import type { Parallelism, Stage } from '../parallelism/parallelism.js';
 import { parallelismOf, pipelineStages } from '../parallelism/parallelism.js';
-import { publishedSpeed, trainingGroup } from '../published-range.js';
+import { type PublishedRange, publishedSpeed, trainingGroup } from '../published-range.js';
 import { hostSeconds } from './offload.js';
 import type { ComputeInputs } from './step-limits.js';
 import { computeSeconds, memorySeconds, plainScoreSeconds } from './step-limits.js';
@@ -360,7 +360,18 @@ export function trainingTimeOf(step: StepTime, trainTokens: number): TrainingTim
     formula: mul(v({ steps: steps.value }), v({ step: roofline.value })),
     source: roofline.source,
   });
-  return { steps, stepSeconds: seconds, totalSeconds, mfu, roofline: best, limitedBy };
+  const published = publishedTime(step, totalSeconds.expected.value);
+  return { steps, stepSeconds: seconds, totalSeconds, published, mfu, roofline: best, limitedBy };
+}
+
+/** The range of published speeds, as times of all steps. */
+function publishedTime(
+  { published, tokensPerSecond }: StepTime,
+  seconds: number,
+): PublishedRange | null {
+  if (published === null) return null;
+  const tokens = seconds * tokensPerSecond.value;
+  return { ...published, lower: tokens / published.upper, upper: tokens / published.lower };
 }
 
 /** Cost of all GPUs for the time of a training. */

@@ -93,6 +93,8 @@ export interface TrainingTime {
   readonly steps: Quantity;
   readonly stepSeconds: Bounds;
   readonly totalSeconds: Bounds;
+  /** Seconds of all steps at the speeds of published runs; null where those of a step have no range. */
+  readonly published: PublishedRange | null;
   readonly mfu: Quantity;
   readonly roofline: Quantity;
   /** Resource that limits the training. */

@@ -5,7 +5,7 @@
 import { usageError } from '../../../../base/errors.js';
 import { type CacheDtype, isCacheBlock } from '../../../../base/tensor/dtype.js';
 import { type SettingName, setting } from '../../../../base/text/setting.js';
-import type { Gpu, MemoryKind } from '../../../hardware/gpu.js';
+import type { Gpu, GpuArchitecture, MemoryKind } from '../../../hardware/gpu.js';
 import { memoryKindOf } from '../../../hardware/gpu.js';
 import type { WeightWidth } from '../../efficiency.js';
 import type { ServingAxes } from '../serving-axes.js';
@@ -158,17 +158,25 @@ export const RUNTIME_NAMES = Object.keys(RUNTIMES) as RuntimeName[];
 export const runtimeFacts = (name: RuntimeName): RuntimeFacts => RUNTIMES[name];
 
 /**
- * Program for weights on a GPU where none was asked for: llama.cpp for types of GGUF files, for caches of blocks and for
- * processors that share their memory, else vLLM.
+ * Chips for which vLLM is not the usual program: those older than it takes (vLLM, getting_started/installation/gpu: compute
+ * capability 7.0, MI200, Radeon RX 7900), Apple's, and graphics of AMD's processors, which share their memory.
  */
+const OF_LLAMA_CPP: readonly GpuArchitecture[] = [
+  ...(['sm53', 'sm60', 'sm61', 'gcn5', 'cdna1', 'rdna2'] as const),
+  ...(['rdna3-apu', 'rdna3.5', 'apple'] as const),
+];
+
+/** Program where none was asked for: llama.cpp for its chips, types of GGUF files and caches of blocks, else vLLM. */
 function usualRuntime(
   gpu: Pick<Gpu, 'kind' | 'architecture'>,
   dtype: WeightDtype,
   cache: CacheDtype,
 ): RuntimeName {
   const isGguf = WEIGHT_DTYPES[dtype].blocks !== undefined || isCacheBlock(cache);
-  const isApple = gpu.architecture === 'apple' || gpu.kind === 'processor';
-  return isGguf || isApple ? 'llama.cpp' : 'vllm';
+  const isOfLlamaCpp =
+    gpu.kind === 'processor' ||
+    (gpu.architecture !== undefined && OF_LLAMA_CPP.includes(gpu.architecture));
+  return isGguf || isOfLlamaCpp ? 'llama.cpp' : 'vllm';
 }
 
 /**
@@ -239,6 +247,17 @@ export function runtimeSetting(
     memoryShare: wish.memoryShare ?? memoryShare,
     isMemoryChosen: wish.memoryShare !== undefined,
   };
+}
+
+/** Name of graphs of kernels for a program on a GPU; null where it has none. */
+export function graphsName(
+  name: RuntimeName,
+  { kind, architecture }: Pick<Gpu, 'kind' | 'architecture'>,
+): string | null {
+  if (kind === 'nvidia') return 'CUDA graphs';
+  // llama.cpp is built without them for AMD by default (ggml, GGML_HIP_GRAPHS).
+  const isAmd = /^(?:gcn|cdna|rdna)/.test(architecture ?? '');
+  return isAmd && name !== 'llama.cpp' ? 'HIP graphs' : null;
 }
 
 /** Share of the bandwidth for weights of a program; undefined where it is as others. */

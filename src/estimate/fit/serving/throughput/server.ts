@@ -7,10 +7,10 @@ import { largestCount } from '../../bounds.js';
 import { calibratedShare } from '../../efficiency.js';
 import { linkFor, machinesFor, withoutLink } from '../../parallelism/collectives.js';
 import { cacheTransfer, linkedGpus, serverUnit } from '../disaggregation.js';
+import { type DraftedServing, replicaMemoryOf, takenShare } from '../replica-memory.js';
 import type { Rates } from '../roofline.js';
 import { ratesOf } from '../roofline.js';
 import { gpusOfStage, sequencesOfStep } from '../serving-axes.js';
-import { servingMemoryOf } from '../serving-memory.js';
 import type { ServedModel, ServingFitSetting } from '../serving-work.js';
 import { servedModel } from '../serving-work.js';
 import { WEIGHT_DTYPES } from '../weight-types.js';
@@ -22,12 +22,7 @@ import type { Server, StepSeconds } from './simulation.js';
 import type { StepForm } from './step-seconds.js';
 import { requestWork, stepPartsOf, stepSecondsOf } from './step-seconds.js';
 
-/** A setting of serving with the description of its draft model. */
-export interface ServerQuestion {
-  readonly setting: ServingFitSetting;
-  /** Model that drafts tokens; undefined without speculative decoding. */
-  readonly draft?: LanguageModel | undefined;
-}
+export type ServerQuestion = DraftedServing;
 
 /** Program of a setting: the chosen one, or the usual one. */
 export const runtimeOf = ({
@@ -321,43 +316,25 @@ const withMeasured =
 /** Sequences that a replica serves at a time: those that fit, and that the program takes. */
 function roomOf(model: LanguageModel, question: ServerQuestion) {
   const { setting } = question;
-  const { cluster, measured, batch } = setting;
-  const { name, memoryShare } = runtimeOf(setting);
+  const { cluster, measured, batch, context, prompt } = setting;
+  const runtime = runtimeOf(setting);
   const most = Math.min(
     MOST_PLACES,
     // A written command has as many as were asked for.
-    Math.max(batch, groupsOf(setting) * runtimeFacts(name).places(cluster.gpu)),
+    Math.max(batch, groupsOf(setting) * runtimeFacts(runtime.name).places(cluster.gpu)),
     // Times measured with a batch hold for no more than that.
     measured?.tokenSeconds === undefined ? Number.POSITIVE_INFINITY : batch,
   );
-  const bytesOf = bytesOfSequences(model, question);
+  const memoryAt = replicaMemoryOf(model, question);
   const { value: capacity } = capacityOf(cluster.gpu);
+  // More than the usual share of the program where it does not hold one sequence; others wait for a place.
+  const share = takenShare(memoryAt(1, context).total, capacity, runtime);
   // A share that the user chose is already the memory of the GPU.
-  if (setting.runtime?.isMemoryChosen) {
-    return { places: largestCount(most, (count) => bytesOf(count) <= capacity), memoryShare };
-  }
-  const placesAt = (share: number) =>
-    largestCount(most, (count) => bytesOf(count) <= share * capacity);
-  const places = placesAt(memoryShare);
-  if (places > 0 || memoryShare === 1) return { places, memoryShare };
-  // The usual share of the program is too small for this model; all of the memory may be enough.
-  return { places: placesAt(1), memoryShare: 1 };
-}
-
-/** Expected bytes on a GPU, by the number of sequences: those of the model and of its draft. */
-function bytesOfSequences(
-  model: LanguageModel,
-  { setting, draft }: ServerQuestion,
-): (count: number) => number {
-  const { prompt } = setting;
+  const limit = runtime.isMemoryChosen ? capacity : share * capacity;
   const longest = prompt + Math.max(...outputsOf(setting));
-  const memoryAt = servingMemoryOf(servedModel(model, setting), setting.cluster.gpu);
-  const drafted = draft && servingMemoryOf(servedModel(draft, setting), setting.cluster.gpu);
-  return (count) => {
-    const own = memoryAt(count, longest).total.expected.value;
-    if (drafted === undefined) return own;
-    const { weights, cachePerSequence, state } = drafted(count, longest);
-    const each = Number(cachePerSequence.value) + Number(state.value);
-    return own + Number(weights.value) + count * each;
-  };
+  const places = largestCount(
+    most,
+    (count) => memoryAt(count, longest).total.expected.value <= limit,
+  );
+  return { places, memoryShare: share };
 }

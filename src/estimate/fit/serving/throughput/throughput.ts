@@ -83,6 +83,8 @@ export interface ServerThroughput {
   readonly firstTokenAlone: Quantity;
   /** Seed of the random numbers. @integer @minimum 0 */
   readonly seed: number;
+  /** With one user on all GPUs. */
+  readonly alone: ServerLoad;
   /** With as many requests as the server takes. */
   readonly full: ServerLoad;
   /** Servers that only read prompts, and those that decode; absent where the same ones do both. */
@@ -95,6 +97,8 @@ export interface ServerThroughput {
     readonly gpus: number;
     /** Move of the cache of a prompt. */
     readonly transfer: CacheTransfer;
+    /** Servers that decide the throughput with as many requests as fit. */
+    readonly limitedBy: 'prefill' | 'decoding';
   };
   /** Tokens per second that each user needs. @real */
   readonly minSpeed: number;
@@ -126,6 +130,8 @@ export function serverThroughput(
   const { units: replicas, prefill, decoding } = serverUnit(setting);
   const loadOf = (users: number) =>
     serverLoad(servers, { users, replicas, gpus: cluster.gpus, price });
+  const alone = serverLoad(servers, { users: 1, replicas: 1, gpus: cluster.gpus, price });
+  const full = loadOf(servers.expected.places);
   const transfer =
     prefill > 0 &&
     cacheTransfer(
@@ -146,15 +152,19 @@ export function serverThroughput(
     batching: runtime.batching,
     memoryShare: servers.memoryShare,
     outputs: outputsOf(setting),
-    firstTokenAlone: loadOf(1).firstToken.median,
+    firstTokenAlone: alone.firstToken.median,
     seed: SERVER_SEED,
-    full: loadOf(servers.expected.places),
+    alone,
+    full,
     ...(transfer && {
       disaggregated: {
         prefill: replicas * prefill,
         decoding: replicas * decoding,
         gpus: gpusOfReplica(setting),
         transfer,
+        limitedBy: isQueueing(servers.expected, full)
+          ? ('prefill' as const)
+          : ('decoding' as const),
       },
     }),
     minSpeed,
@@ -164,6 +174,14 @@ export function serverThroughput(
       upper: replicas * usersAt(minSpeed / THROUGHPUT_SPREAD.upper),
     },
   };
+}
+
+/** Whether requests queue before the servers that read prompts: they wait for longer than two full steps there. */
+function isQueueing({ prefill }: Server, { firstToken }: ServerLoad): boolean {
+  if (prefill === undefined) return false;
+  const { parts, promptsOfStep, readSeconds, transferSeconds } = prefill;
+  const step = readSeconds(promptsOfStep) + parts * promptsOfStep * transferSeconds;
+  return firstToken.median.value > 2 * step;
 }
 
 /** Speed of decoding at the context, without a draft model. */
