@@ -181,7 +181,7 @@ export const VERBS: readonly VerbRow[] = [
     ['speech'],
   ],
   [['quick-test --save logits.safetensors'], 'logits,dump-logits,hidden-states', ['speech']],
-  [['train-plan'], 'chinchilla,scaling-laws,scaling-law,compute-optimal,isoflops', ['speech']],
+  [['train-plan'], 'chinchilla,scaling-laws,scaling-law,isoflops', ['speech']],
   [['quick-test --overfit'], 'overfit,train-test,test-training', ['speech']],
   [
     // A model that is not here has no speed on this machine.

@@ -447,7 +447,7 @@ function isTextOfData(words: readonly string[], first: string): boolean {
 
 /** Advice for the tokens of a number of parameters: a plan is that of a model. */
 function optimumAdvice(word: string, [size = '']: readonly string[]): string | undefined {
-  const isAsked = /^(?:chinchilla|scaling-laws?|compute-optimal|isoflops)$/.test(verbOf(word));
+  const isAsked = /^(?:chinchilla|scaling-laws?|isoflops)$/.test(verbOf(word));
   if (!isAsked || !/^\d[\d.,_]*[kmbt]$/i.test(size)) return undefined;
   const [model = 'MODEL'] = presetsOfSize(size) ?? [];
   return `a plan is that of a model, with 20 tokens for each parameter: write it as in minimind train-plan ${model}`;

@@ -123,7 +123,7 @@ function repeatedFlag(
 
 /** Values of other tools for flags without choices: types by other names or several of them, files with weights. */
 const OTHER_VALUES: Readonly<Record<string, RegExp>> = {
-  TYPE: /^(?:auto|none|nf4|bnb|q[48]|ud-.*|q\d_k_x*l|q\dk[sml]?|\d+|w\da\d+|\d[-_.\d]*(?:bits?|bpw))$|,/i,
+  TYPE: /^(?:auto|none|nf4|bnb|q[48]|ud-.*|q\d_k_x*l|\d+|w\da\d+|\d[-_.\d]*(?:bits?|bpw))$|,/i,
   FORM: /[./\\]/,
 };
 
