@@ -16,7 +16,6 @@ import { FALSE, TRUE } from './given-flags.js';
 import type { LineMistake, MeantLine } from './line-mistake.js';
 import { meantLines, NUMERIC, type Option } from './meant-lines.js';
 import { type GivenFlag, MODEL_ARGUMENTS, type TypedLine } from './typed-line.js';
-import { unknownFlag } from './unknown-flag.js';
 
 /** Flags whose values add up when they are given several times. */
 const JOINED: ReadonlySet<string> = new Set(['gpu']);
@@ -342,7 +341,7 @@ function flagNamed(typed: TypedLine, word: string, at: number): DeclaredFlag {
     ? typed.flags.find((flag) => foldedName(flag.name) === folded)
     : typed.flags.find(({ char }) => char === name);
   if (found) return found;
-  throw unknownFlag(typed, word, at);
+  throw typed.meanings.unknownFlag(typed, word, at);
 }
 
 /** Refuses `-ot RULE` of llama.cpp, which is no `-o` with the file `t`. */
@@ -352,7 +351,7 @@ function refuseLongWord(typed: TypedLine, word: string, at: number): void {
   if (isCluster || typed.meanings.flagMeanings(word.slice(1), typed.command.id).length === 0) {
     return;
   }
-  throw unknownFlag(typed, word, at);
+  throw typed.meanings.unknownFlag(typed, word, at);
 }
 
 /** Flags for a training of all weights, and for one of adapters. */

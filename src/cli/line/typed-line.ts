@@ -69,6 +69,7 @@ interface SpecialLines {
   readonly linesOfPairs: ValueLines<string | undefined>;
   readonly perStep: CountLines;
   readonly quantizedValue: typeof import('./other-tools/quantized-values.js').quantizedValue;
+  readonly unknownFlag: typeof import('./unknown-flag.js').unknownFlag;
 }
 
 /** The words of other tools, which are loaded for a line that needs them. */
