@@ -33,9 +33,13 @@ export function typeSuggestion<T extends string>(
   const kinds = names.filter((name) => wanted.length > 2 && name.endsWith(wanted));
   if (kinds.length > 1) return `write one of ${kinds.map(dtypeWord).join(', ')}`;
   const spellings = [...names, ...DTYPE_SPELLINGS].filter((each) => parse(each) !== undefined);
-  // int8 is not a misspelling of int3, nor f8 of fp4.
-  const isInteger = /^(?:u?int|i|q|[a-z]{0,2}f(?:p|loat)?)\d/.test(wanted);
-  const near = (isInteger ? nearestWithDigits : nearest)(wanted, new Set(spellings));
+  // int8 is not a misspelling of int3, nor f8 of fp4; no type has the digits of bf17.
+  const digits = /\d+/.exec(wanted)?.[0];
+  const isWidth =
+    /^(?:u?int|i|q)\d/.test(wanted) ||
+    (/^[a-z]{0,2}f(?:p|loat)?\d/.test(wanted) &&
+      spellings.some((each) => /\d+/.exec(each)?.[0] === digits));
+  const near = (isWidth ? nearestWithDigits : nearest)(wanted, new Set(spellings));
   const meant = near && parse(near);
   return meant
     ? `did you mean ${dtypeWord(meant)}?`

@@ -1,6 +1,7 @@
 /** Names of GPUs and machines as people write them: `RTX 4090`, `h100`, `8xA100`, `A100 80GB`. */
 import { type UserError, usageError } from '../../base/errors.js';
 import { commandText, setting } from '../../base/text/setting.js';
+import { ownValue } from '../../base/values.js';
 import { nearestWithDigits } from '../../config/nearest.js';
 import { quote } from '../../config/quote.js';
 import { knownProcessor } from './processors.js';
@@ -161,7 +162,7 @@ function targetCards<Entry extends Named>(
   text: string,
   entries: readonly Entry[],
 ): NameMatch<Entry> | undefined {
-  const names = TARGETS[text.trim().toLowerCase()] ?? [];
+  const names = ownValue(TARGETS, text.trim().toLowerCase()) ?? [];
   const found = names.flatMap((name) => entries.find((entry) => entry.name === name) ?? []);
   const [first] = found;
   if (first === undefined) return undefined;
