@@ -109,7 +109,9 @@ export async function modelOf(
   if (value === undefined || errors > 0) {
     const error = invalidConfig(written.file, problems, errors);
     const isOwn = !isRecord(document.value.model) && set.length === 0 && !strict;
-    throw family.hasEncoder && isOwn ? new UndescribedModel(error) : error;
+    // Weights beside a config.json are counted all the same.
+    const isCounted = family.hasEncoder || Object.hasOwn(document.value, 'model_type');
+    throw isCounted && isOwn ? new UndescribedModel(error) : error;
   }
   const described = describe(written, family, value, problems);
   const model = quantization?.served ? withStoredBits(described, quantization) : described;

@@ -58,6 +58,38 @@ describe('a repository', () => {
   });
 
   it.each([
+    ['use_bidirectional_attention', { model_type: 'gemma3_text' }, true],
+    ['hidden_act', { model_type: 'llama' }, 'swishglu9'],
+    ['rope_scaling', { model_type: 'llama' }, { rope_type: 'mystery', factor: 8 }],
+    ['vocab_size', { model_type: 'qwen2' }, 'wide'],
+  ])('is counted where a known kind has an unknown value of %s', async (key, kind, value) => {
+    const heads = { num_attention_heads: 2, num_key_value_heads: 2, head_dim: 4 };
+    const sizes = { num_hidden_layers: 2, hidden_size: 8, vocab_size: 9, ...heads };
+    const files = {
+      'config.json': JSON.stringify({ ...kind, ...sizes, [key]: value }),
+      'model.safetensors': { 'w.weight': ['F32', 2, 2] as const },
+    };
+    const folder = repositoryOf({ files });
+    for (const command of ['profile', 'fit', 'diff'] as const) {
+      const { code, stderr } = await runHere([
+        command,
+        folder,
+        ...(command === 'diff' ? [folder] : []),
+      ]);
+      expect([command, code, stderr]).toEqual([command, 0, expect.any(String)]);
+    }
+    const { stdout } = await runHere(['profile', folder, '--json']);
+    const { parameters, reason } = JSON.parse(stdout);
+    expect(parameters).toBe(4);
+    expect(reason).toMatch(new RegExp(`^config\\.json: ${key}.* but is`));
+    const alone = await runHere(['profile', `${folder}/config.json`]);
+    expect([alone.code, alone.stderr]).toEqual([
+      2,
+      expect.stringContaining('is not valid: 1 error'),
+    ]);
+  });
+
+  it.each([
     ['_class_name', { _class_name: 'WanTransformer3DModel', num_layers: 30 }],
     ['_class_name', { _class_name: 'Other', num_layers: 2, num_attention_heads: 2 }],
     ['architecture', { architecture: 'vit_small', num_layers: 30, hidden_size: 8, window_size: 4 }],
