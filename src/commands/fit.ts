@@ -28,7 +28,7 @@ import type { HardwareList } from '../estimate/hardware/gpu.js';
 import type { LoadedModel } from '../input/model-input/checkpoint/checkpoint-model.js';
 import { isAdapterPlace, locateModel, modelsIn } from '../input/model-input/locate.js';
 import { openModelSource } from '../input/model-input/model-source.js';
-import { asWhole } from '../input/model-input/whole-model.js';
+import { asWhole, withOwnHead } from '../input/model-input/whole-model.js';
 import { fitOn, fitOnCommonHardware, type MeasuredMachine } from '../library/fit.js';
 import { accuracyReport } from '../report/fit/fit-accuracy-report.js';
 import { fitListReport } from '../report/fit/fit-list-report.js';
@@ -142,7 +142,9 @@ export default class Fit extends TrainingCommand {
     refuseIdle(flags);
     let loaded: LoadedModel;
     try {
-      loaded = asWhole(await (await openModelSource(file, sourceOf(flags))).model(flags.set));
+      loaded = withOwnHead(
+        asWhole(await (await openModelSource(file, sourceOf(flags))).model(flags.set)),
+      );
     } catch (error) {
       return this.#ofWeights(error, file, [parsed]);
     }
@@ -252,7 +254,9 @@ export default class Fit extends TrainingCommand {
     const all = parsed.map((each) => each.flags);
     let loaded: LoadedModel;
     try {
-      loaded = asWhole(await (await openModelSource(file, sourceOf(flags))).model(flags.set));
+      loaded = withOwnHead(
+        asWhole(await (await openModelSource(file, sourceOf(flags))).model(flags.set)),
+      );
     } catch (error) {
       return this.#ofWeights(error, file, parsed);
     }
