@@ -272,7 +272,8 @@ export const LIMITED: LimitedKeys = {
     allows: (value) =>
       !Array.isArray(value) || value.every((name) => CAUSAL_CLASS.test(asText(name))),
     why: OTHER_HEAD,
-    advice: 'a checkpoint of that class is counted from its tensors',
+    advice:
+      'remove it if the language model is meant; a checkpoint of that class is counted from its tensors',
     severity: 'warning',
   },
 };
