@@ -171,18 +171,31 @@ async function browserBundle() {
   return metafile;
 }
 
-/** Writes the declarations. A `Buffer` is declared as the array that it is, so that users need no types of Node. */
+/**
+ * Writes the declarations that those of the library import; the compiler also writes those of what its functions call.
+ * A `Buffer` is declared as the array that it is, so that users need no types of Node.
+ */
 function declarations() {
   const tsc = inRoot('node_modules/typescript-7/bin/tsc');
   execFileSync(process.execPath, [tsc, '-p', 'tsconfig.build.json'], {
     cwd: root,
     stdio: 'inherit',
   });
-  for (const name of readdirSync(inRoot('dist'), { recursive: true })) {
-    if (!name.endsWith('.d.ts')) continue;
-    const text = readFileSync(inRoot('dist', name), 'utf8');
+  const kept = new Set();
+  const keep = (file) => {
+    if (kept.has(file)) return;
+    kept.add(file);
+    const text = readFileSync(file, 'utf8');
     const plain = text.replace(/(?<=[:<|] ?)Buffer\b(?:<\w+>)?/g, 'Uint8Array');
-    if (plain !== text) writeFileSync(inRoot('dist', name), plain);
+    if (plain !== text) writeFileSync(file, plain);
+    for (const [, name] of text.matchAll(/(?:from |import\()['"](\.[^'"]+)\.js['"]/g))
+      keep(path.join(path.dirname(file), `${name}.d.ts`));
+  };
+  for (const entry of [...LIBRARY, BROWSER])
+    keep(inRoot(entry.replace(/^src(.+)\.ts$/, 'dist$1.d.ts')));
+  for (const name of readdirSync(inRoot('dist'), { recursive: true })) {
+    const file = inRoot('dist', name);
+    if (name.endsWith('.d.ts') && !kept.has(file)) rmSync(file);
   }
 }
 

@@ -175,10 +175,14 @@ function reasonFor(
   error: UserError,
   { class: kind, modelType }: Pick<RepositoryWeights, 'class' | 'modelType'>,
 ): string {
-  // A family with an encoder gives the reason: its config lacks sizes, or names another class.
+  // A family gives the reason: its config lacks sizes, names another class, or has a value that is not described.
   const problem = error.problems.find(({ severity }) => severity === 'error');
   if (error instanceof UndescribedModel && problem && !problem.path?.endsWith('model_type')) {
-    if (isFamilyName(modelType)) return `config.json: ${problem.message}`;
+    const key = problem.path?.replace(/^model\./, '') ?? '';
+    const { message } = problem;
+    if (isFamilyName(modelType) || key !== '') {
+      return `config.json: ${key === '' || message.startsWith(key) ? message : `${key} ${message}`}`;
+    }
   }
   // A family describes only the decoder of a larger model of its kind.
   if (isFamilyName(modelType) && kind !== null) return `no family describes ${kind}`;

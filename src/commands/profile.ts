@@ -18,7 +18,7 @@ import type { WeightsResult } from '../estimate/undescribed/undescribed-results.
 import type { LoadedModel } from '../input/model-input/checkpoint/checkpoint-model.js';
 import { isAdapterPlace, locateModel } from '../input/model-input/locate.js';
 import { openModelSource } from '../input/model-input/model-source.js';
-import { asWhole } from '../input/model-input/whole-model.js';
+import { asWhole, withOwnHead } from '../input/model-input/whole-model.js';
 import { profileOf } from '../library/profile.js';
 import type { SettingOptions } from '../library/setting-options.js';
 import type { LanguageModel } from '../model/architecture/layer.js';
@@ -105,7 +105,7 @@ export default class Profile extends BaseCommand {
     let loaded: LoadedModel;
     try {
       const source = await openModelSource(isGiven ? place : given, sourceOf(flags));
-      loaded = asWhole(await source.model(flags.set));
+      loaded = withOwnHead(asWhole(await source.model(flags.set)));
     } catch (error) {
       const used = { given: givenFlags(parsed), used: ['max-params'] };
       const { weightsInstead } = await import('../cli/undescribed.js');

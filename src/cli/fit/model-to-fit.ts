@@ -9,7 +9,7 @@ import type {
 } from '../../input/model-input/checkpoint/checkpoint-model.js';
 import { isAdapterPlace, locateModel } from '../../input/model-input/locate.js';
 import { openModelSource } from '../../input/model-input/model-source.js';
-import { asWhole } from '../../input/model-input/whole-model.js';
+import { asWhole, withOwnHead } from '../../input/model-input/whole-model.js';
 import type { FitFlags } from '../flags/fit-flags.js';
 import { sourceOf } from '../flags/flags.js';
 import { causeOf } from '../line/line-mistake.js';
@@ -23,7 +23,7 @@ type ModelLineFlags = CheckpointFlags & {
 /** @throws UserError as `openModelSource`. */
 export async function modelToFit(file: string, flags: ModelLineFlags): Promise<LoadedModel> {
   const source = await openModelSource(file, sourceOf(flags));
-  return asWhole(await source.model(flags.set));
+  return withOwnHead(asWhole(await source.model(flags.set)));
 }
 
 /** Path of the model that an adapter runs with; the path itself where it is not an adapter. */

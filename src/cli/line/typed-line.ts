@@ -1,6 +1,7 @@
 /** A command line while it is read. */
 import fs from 'node:fs';
 import type { Command } from '@oclif/core/command';
+import type { UserError } from '../../base/errors.js';
 import type { FlagMeaning } from '../foreign/meanings.js';
 import { foldedName } from '../foreign/spellings.js';
 import { type DeclaredFlag, exampleOf } from './flag-example.js';
@@ -69,7 +70,7 @@ interface SpecialLines {
   readonly linesOfPairs: ValueLines<string | undefined>;
   readonly perStep: CountLines;
   readonly quantizedValue: typeof import('./other-tools/quantized-values.js').quantizedValue;
-  readonly unknownFlag: typeof import('./unknown-flag.js').unknownFlag;
+  readonly unknownFlag: (typed: TypedLine, word: string, at: number) => UserError;
 }
 
 /** The words of other tools, which are loaded for a line that needs them. */

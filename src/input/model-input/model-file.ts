@@ -49,6 +49,8 @@ export interface ModelFile<F extends Family = Family> {
   readonly beside?: readonly PartBeside[];
   /** Other parts of the checkpoint. */
   readonly leftOut?: readonly LeftOutPart[];
+  /** Class that a `config.json` names, where it has the same kind of model. */
+  readonly className?: string;
   /** Quantization of the weights in a `config.json`. */
   readonly quantization?: Quantization;
   /** Type of the weights in a GGUF file, as `q4_k_m`. */
@@ -109,7 +111,9 @@ export async function modelOf(
   if (value === undefined || errors > 0) {
     const error = invalidConfig(written.file, problems, errors);
     const isOwn = !isRecord(document.value.model) && set.length === 0 && !strict;
-    throw family.hasEncoder && isOwn ? new UndescribedModel(error) : error;
+    // Weights beside a config.json are counted all the same.
+    const isCounted = family.hasEncoder || Object.hasOwn(document.value, 'model_type');
+    throw isCounted && isOwn ? new UndescribedModel(error) : error;
   }
   const described = describe(written, family, value, problems);
   const model = quantization?.served ? withStoredBits(described, quantization) : described;
@@ -124,7 +128,14 @@ export async function modelOf(
     locate: (path) => written.locate(path),
     ...(textOf !== undefined && { textOf, ...(await besideIn(document, model)) }),
     ...(quantization && { quantization }),
+    ...(textOf === undefined && classOf(document)),
   };
+}
+
+function classOf({ value }: ConfigDocument): Pick<ModelFile, 'className'> {
+  const { architectures } = value;
+  const [first] = Array.isArray(architectures) ? architectures : [];
+  return typeof first === 'string' ? { className: first } : {};
 }
 
 /** The parts beside a language model, where they are described. */

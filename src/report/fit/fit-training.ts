@@ -326,7 +326,7 @@ export function nothingFits({ setting, fit }: Pick<Training, 'setting' | 'fit'>)
 export const isShortOfMemory = ({ host }: Training['fit']): boolean =>
   host !== undefined && host.verdict !== 'fits';
 
-/** What is missing where no number of GPUs is enough. */
+/** Text where no number of GPUs is enough. */
 export const noNumber = ({ cards }: Cluster): string =>
   `larger GPUs are needed${cards ? '' : ': no number of these with a known link is enough'}`;
 

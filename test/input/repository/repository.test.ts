@@ -58,6 +58,88 @@ describe('a repository', () => {
   });
 
   it.each([
+    ['use_bidirectional_attention', { model_type: 'gemma3_text' }, true],
+    ['hidden_act', { model_type: 'llama' }, 'swishglu9'],
+    ['rope_scaling', { model_type: 'llama' }, { rope_type: 'mystery', factor: 8 }],
+    ['vocab_size', { model_type: 'qwen2' }, 'wide'],
+  ])('is counted where a known kind has an unknown value of %s', async (key, kind, value) => {
+    const heads = { num_attention_heads: 2, num_key_value_heads: 2, head_dim: 4 };
+    const sizes = { num_hidden_layers: 2, hidden_size: 8, vocab_size: 9, ...heads };
+    const files = {
+      'config.json': JSON.stringify({ ...kind, ...sizes, [key]: value }),
+      'model.safetensors': { 'w.weight': ['F32', 2, 2] as const },
+    };
+    const folder = repositoryOf({ files });
+    for (const command of ['profile', 'fit', 'diff'] as const) {
+      const { code, stderr } = await runHere([
+        command,
+        folder,
+        ...(command === 'diff' ? [folder] : []),
+      ]);
+      expect([command, code, stderr]).toEqual([command, 0, expect.any(String)]);
+    }
+    const { stdout } = await runHere(['profile', folder, '--json']);
+    const { parameters, reason } = JSON.parse(stdout);
+    expect(parameters).toBe(4);
+    expect(reason).toMatch(new RegExp(`^config\\.json: ${key}.* but is`));
+    const alone = await runHere(['profile', `${folder}/config.json`]);
+    expect([alone.code, alone.stderr]).toEqual([
+      2,
+      expect.stringContaining('is not valid: 1 error'),
+    ]);
+  });
+
+  it.each([
+    ['LlamaForSequenceClassification', 'score.weight'],
+    ['Qwen2ForProcessRewardModel', 'score.0.weight'],
+    ['LlamaForCausalLMWithValueHead', 'v_head.summary.weight'],
+    ['LlamaForTokenClassification', 'score.weight'],
+  ])('is counted where the class has another head: %s', async (name, tensor) => {
+    const config = JSON.parse(fs.readFileSync('fixtures/hf/llama/config.json', 'utf8'));
+    const files = {
+      'config.json': JSON.stringify({ ...config, architectures: [name] }),
+      'model.safetensors': { 'model.norm.weight': ['F32', 8], [tensor]: ['F32', 1, 8] } as const,
+    };
+    const folder = repositoryOf({ files });
+    const { stdout } = await runHere(['profile', folder, '--json']);
+    const { parameters, reason } = JSON.parse(stdout);
+    expect([parameters, reason]).toEqual([16, expect.stringContaining(`${name} has another head`)]);
+    const alone = await runHere(['profile', `${folder}/config.json`]);
+    expect(alone.stderr).toContain('a checkpoint of that class is counted');
+  });
+
+  it.each([
+    ['MistralModel', ''],
+    ['LlamaModel', 'model.'],
+  ])('has no head where neither its class nor its file has one: %s', async (name, prefix) => {
+    const config = {
+      ...{ model_type: 'llama', architectures: [name], hidden_size: 8, vocab_size: 9 },
+      ...{ num_hidden_layers: 1, num_attention_heads: 2, intermediate_size: 4 },
+    };
+    const own = 'layers.0';
+    const matrices = ['q_proj', 'k_proj', 'v_proj', 'o_proj'].map((each) => [
+      `${prefix}${own}.self_attn.${each}.weight`,
+      ['F32', 8, 8] as const,
+    ]);
+    const tensors = {
+      ...Object.fromEntries(matrices),
+      [`${prefix}embed_tokens.weight`]: ['F32', 9, 8],
+      [`${prefix}norm.weight`]: ['F32', 8],
+      [`${prefix}${own}.input_layernorm.weight`]: ['F32', 8],
+      [`${prefix}${own}.post_attention_layernorm.weight`]: ['F32', 8],
+      [`${prefix}${own}.mlp.gate_proj.weight`]: ['F32', 4, 8],
+      [`${prefix}${own}.mlp.up_proj.weight`]: ['F32', 4, 8],
+      [`${prefix}${own}.mlp.down_proj.weight`]: ['F32', 8, 4],
+    };
+    const files = { 'config.json': JSON.stringify(config), 'model.safetensors': tensors };
+    const folder = repositoryOf({ files });
+    const { stdout } = await runHere(['profile', folder, '--json']);
+    const { parameters, checkpoint } = JSON.parse(stdout);
+    expect([parameters.total.value, checkpoint.matches]).toEqual([72 + 24 + 256 + 96, true]);
+    expect((await runHere(['verify', folder])).code).toBe(0);
+  });
+
+  it.each([
     ['_class_name', { _class_name: 'WanTransformer3DModel', num_layers: 30 }],
     ['_class_name', { _class_name: 'Other', num_layers: 2, num_attention_heads: 2 }],
     ['architecture', { architecture: 'vit_small', num_layers: 30, hidden_size: 8, window_size: 4 }],

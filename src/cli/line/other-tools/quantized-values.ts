@@ -58,7 +58,7 @@ const IN_GGUF: Readonly<Record<string, string>> = { int4: 'q4_k_m', int8: 'q8_0'
 /** A value as the command calls it. */
 interface QuantizedValue {
   readonly value: string;
-  /** What is said of it: `q5 is counted as q5_k_m`. */
+  /** Remark on it: `q5 is counted as q5_k_m`. */
   readonly note: string;
 }
 

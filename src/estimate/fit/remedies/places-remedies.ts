@@ -13,7 +13,7 @@ import { roundedTokens, type ServingRemedy } from './remedies.js';
 /** Narrower types of GGUF files, mildest first. */
 const NARROWER: readonly WeightDtype[] = ['q8_0', 'q4_k_m'];
 
-/** What changes: the places, and what is served. */
+/** A change of the places and of the serving. */
 type Change = Partial<PlacesWish> &
   Partial<Pick<ServingFitSetting, 'weights' | 'context' | 'batch'>>;
 

@@ -29,9 +29,11 @@ import { isKind } from '../../../checkpoint/torch/pickle/values.js';
 import { type ConfigDocument, documentOfData } from '../../../config/document.js';
 import { splitDotted, valueAt } from '../../../config/quote.js';
 import { readDocument } from '../../../config/read.js';
+import { noHead } from '../../../model/architecture/constructors/basic-layers.js';
 import type { Ignored, Setting } from '../../../model/architecture/family.js';
 import { LimitError, type Param } from '../../../model/architecture/param.js';
 import { type SrteLayout, srteLayoutOf } from '../../../model/architecture/srte-layout.js';
+import { isHeadless } from '../../../model/architecture/transformer/config-keys.js';
 import { stateDictOf, tensorsOf } from '../../../model/architecture/walk.js';
 import { ggufConfigIn, openModelCheckpoint } from '../gguf/gguf-checkpoint.js';
 import { locateModel, type ModelReference } from '../locate.js';
@@ -189,6 +191,22 @@ function asNamed<Loaded extends ModelFile>(loaded: Loaded, checkpoint: Checkpoin
   return changes.length > 0
     ? { ...adjusted, model: modelAsStored(adjusted.model, names, changes) }
     : adjusted;
+}
+
+/** A loaded config of a class without a head, `MistralModel`, whose checkpoint has none either. */
+export function withoutHead<Loaded extends ModelFile>(
+  loaded: Loaded,
+  checkpoint: Checkpoint,
+): Loaded {
+  const { className, family, model } = loaded;
+  if (className === undefined || family.hasEncoder || !isHeadless(className)) return loaded;
+  const { weight } = model.head;
+  const leaves = parameterNames(weight).map((name) => name.split('.').slice(-2).join('.'));
+  const isStored = [...storedNames(checkpoint).keys()].some((name) =>
+    leaves.some((leaf) => name === leaf || name.endsWith(`.${leaf}`)),
+  );
+  if (weight === model.embedding.weight || isStored) return loaded;
+  return { ...loaded, model: { ...model, head: noHead(model.hidden) } };
 }
 
 /** The description of a loaded config, for comparison with a checkpoint. */

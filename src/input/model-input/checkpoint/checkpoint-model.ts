@@ -28,7 +28,12 @@ import { ggufTypeOf, openModelCheckpoint } from '../gguf/gguf-checkpoint.js';
 import type { ModelFile } from '../model-file.js';
 import { modelOf } from '../model-file.js';
 import type { ConfigOrigin } from './checkpoint-config.js';
-import { adjustedToCheckpoint, checkpointWarnings, descriptionOf } from './checkpoint-config.js';
+import {
+  adjustedToCheckpoint,
+  checkpointWarnings,
+  descriptionOf,
+  withoutHead,
+} from './checkpoint-config.js';
 import { configOf } from './required-config.js';
 import { faultProblems, listedText } from './verify-checkpoint.js';
 
@@ -105,10 +110,8 @@ export async function openCheckpointModel(
     // Only the index of the open checkpoint is used below.
     return {
       model: async (set, { isChecked = true } = {}) => {
-        const described = adjustedToCheckpoint(
-          await modelOf(document, { set, family: flags.family }),
-          checkpoint,
-        );
+        const whole = await modelOf(document, { set, family: flags.family });
+        const described = withoutHead(adjustedToCheckpoint(whole, checkpoint), checkpoint);
         const storedType = ggufTypeOf(checkpoint);
         const loaded = { ...described, file: path, ...(storedType && { storedType }) };
         return isChecked ? comparedWithIndex(checkpoint, config, loaded, open) : loaded;

@@ -46,6 +46,7 @@ import {
   descriptionOf,
   embeddedConfigDifferences,
   ignoredTensors,
+  withoutHead,
 } from './checkpoint-config.js';
 
 export interface VerifyResult extends Reconciliation {
@@ -110,7 +111,7 @@ export async function verifyCheckpoint(
   const described = await modelOf(document, options);
   await warn(described.warnings);
   await warn(checkpointWarnings(checkpoint));
-  const loaded = adjustedToCheckpoint(described, checkpoint);
+  const loaded = withoutHead(adjustedToCheckpoint(described, checkpoint), checkpoint);
   const reconciliation = await reconciled(loaded, checkpoint, display);
   const configDifferences = await embeddedConfigDifferences(loaded, checkpoint);
   // Wrong tensors are found first: their values mean nothing.

@@ -16,6 +16,8 @@ export interface LimitedKey {
   readonly why: string;
   /** A warning if the logits stay the same. */
   readonly severity: Severity;
+  /** How to fix a value without effect; default: to remove it. */
+  readonly advice?: string;
 }
 
 export type KeyUse =
@@ -220,7 +222,14 @@ export const HARMLESS: HarmlessKeys = {
 };
 
 /** Supported classes: the whole model, or all but its head. */
-const CAUSAL_CLASS = /(?:ForCausalLM|LMHeadModel|Model)$/;
+const CAUSAL_CLASS = /(?:ForCausalLM|LMHeadModel|(?<!Reward)Model)$/;
+
+/** Reason of a remark on a class whose head is not described. */
+export const OTHER_HEAD = 'the class has another head than the language model that is described';
+
+/** Whether a class is the model without a head: `MistralModel`. */
+export const isHeadless = (name: string): boolean =>
+  /Model$/.test(name) && !/LMHead|For[A-Z]/.test(name);
 
 export const isEmptyValue = (value: unknown) =>
   value === null || (typeof value === 'object' && Object.keys(value).length === 0);
@@ -262,7 +271,9 @@ export const LIMITED: LimitedKeys = {
   architectures: {
     allows: (value) =>
       !Array.isArray(value) || value.every((name) => CAUSAL_CLASS.test(asText(name))),
-    why: 'the class has another head than the language model that is described',
+    why: OTHER_HEAD,
+    advice:
+      'remove it if the language model is meant; a checkpoint of that class is counted from its tensors',
     severity: 'warning',
   },
 };

@@ -122,7 +122,8 @@ function keyRemarks(config: JsonObject, useOf: (key: string) => KeyUse): KeyRema
     const use = useOf(key);
     if (use.use === 'unknown') return [{ path: [key], severity: 'warning' }];
     if (use.use !== 'limited' || use.allows(value, config)) return [];
-    return [{ path: [key], severity: use.severity, why: use.why }];
+    const { severity, why, advice } = use;
+    return [{ path: [key], severity, why, ...(advice !== undefined && { advice }) }];
   });
 }
 
