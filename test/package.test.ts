@@ -60,6 +60,9 @@ function runInOneProcess(lines: readonly (readonly string[])[]): readonly Answer
     const { runCommandLine } = await import(new URL('dist/cli/main.js', root).href);
     const { stdout, stderr } = process;
     const write = stdout.write.bind(stdout);
+    const complain = stderr.write.bind(stderr);
+    let running = '';
+    process.on('exit', (code) => code !== 0 && complain('while it ran: ' + running));
     const answers = [];
     for (const line of ${JSON.stringify(lines)}) {
       const answer = { stdout: '', stderr: '' };
@@ -71,6 +74,7 @@ function runInOneProcess(lines: readonly (readonly string[])[]): readonly Answer
         };
       }
       process.exitCode = undefined;
+      running = line.join(' ');
       await runCommandLine(line, root);
       answers.push({ ...answer, status: Number(process.exitCode ?? 0) });
     }

@@ -129,7 +129,7 @@ async function listOf(
       steps.doing(`trying ${name}`);
       try {
         const loaded = await (await openModelSource(name, {})).model([]);
-        return settingsOf(loaded, cluster, options, flags);
+        return listSettings(loaded, cluster, options, flags);
       } catch (error) {
         // A context beyond the positions of one model is none of another.
         if (error instanceof UserError) return undefined;
@@ -140,7 +140,7 @@ async function listOf(
 }
 
 /** The settings of a model in each type of a list, its own first. */
-function settingsOf(
+function listSettings(
   loaded: LoadedModel,
   cluster: Cluster,
   options: FitOptions,

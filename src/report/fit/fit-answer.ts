@@ -21,7 +21,7 @@ import { capital, counted, modelName } from '../../base/text/words.js';
 import { present, sumOf } from '../../base/values.js';
 import type { AdaptersFit, FitResult, FoundMachine } from '../../estimate/fit/fits.js';
 import type { BatchingComparison } from '../../estimate/fit/serving/batching.js';
-import { type UsersFit, userSpeed } from '../../estimate/fit/serving/serving.js';
+import type { UsersFit } from '../../estimate/fit/serving/serving.js';
 import type { HostMemory, Remedy, TrainingTime } from '../../estimate/fit/training/training-fit.js';
 import type { GpuMemory } from '../../estimate/hardware/gpu.js';
 import type { Bounds } from '../../model/budget/figure.js';
@@ -127,7 +127,7 @@ function usersText(serving: Serving): string {
   }
   const count = asked ?? total.expected.value;
   if (count === 0) return '';
-  const each = speed ? `, ${significant(userSpeed(speed))} tokens/s each` : '';
+  const each = speed ? `, ${significant(speed.ofUser.value)} tokens/s each` : '';
   return `serves ${counted(count, 'user')} ${at}${each} (${speed?.limitedBy === null ? 'measured' : 'estimate'})`;
 }
 

@@ -4,10 +4,8 @@ import { formatInteger, formatSeconds, significant } from '../../base/text/units
 import { counted, modelName } from '../../base/text/words.js';
 import { present } from '../../base/values.js';
 import type { Fits } from '../../estimate/fit/fits.js';
-import { type UsersSpeed, userSpeed } from '../../estimate/fit/serving/serving.js';
+import type { UsersSpeed } from '../../estimate/fit/serving/serving.js';
 import type { DraftSetting } from '../../estimate/fit/serving/serving-work.js';
-import { graphsName, RUNTIMES } from '../../estimate/fit/serving/throughput/runtimes.js';
-import { acceptedTokens } from '../../estimate/fit/serving/throughput/server.js';
 import type {
   ServerLoad,
   ServerThroughput,
@@ -35,7 +33,7 @@ export function serverFacts(serving: Serving): Fact[] {
   if (throughput === null) return [];
   const { load } = setting;
   const { atSpeed, minSpeed } = throughput;
-  const requests = requestsText(setting);
+  const requests = requestsText(setting, throughput);
   return present([
     { name: 'runtime', text: runtimeText(throughput, serving) },
     requests !== '' && { name: 'requests', text: requests },
@@ -67,9 +65,8 @@ function apartText({
 
 /** `vLLM (default), 90% of memory, CUDA graphs (eager: 820 tokens/s)`. */
 function runtimeText(throughput: ServerThroughput, serving: Serving): string {
-  const { runtime, runtimeTitle, isRuntimeChosen, launching, oneUser, batching } = throughput;
-  const { cluster, draft } = serving.setting;
-  const graphs = graphsName(runtime, cluster.gpu);
+  const { runtimeTitle, isRuntimeChosen, launching, graphs, oneUser, batching, usual } = throughput;
+  const { draft } = serving.setting;
   const names = { graphs, eager: 'eager' };
   const other = launching === 'graphs' ? 'eager' : 'graphs';
   // Both are the speed of the model alone.
@@ -81,17 +78,16 @@ function runtimeText(throughput: ServerThroughput, serving: Serving): string {
   return present([
     `${runtimeTitle}${isRuntimeChosen ? '' : ' (default)'}`,
     memoryText(throughput, serving),
-    batching !== RUNTIMES[runtime].batching && BATCHING[batching],
+    batching !== usual.batching && BATCHING[batching],
     launched !== null && `${launched}${contrast}`,
   ]).join(', ');
 }
 
 /** `90% of memory (all 20 users at a time: --gpu-memory-utilization 0.97)`; empty where a program takes all by default. */
 function memoryText(
-  { runtime, memoryShare }: ServerThroughput,
+  { usual: { memoryShare: usual }, memoryShare }: ServerThroughput,
   { setting, fit, users }: Serving,
 ): string | false {
-  const usual = RUNTIMES[runtime].memoryShare;
   const of = memoryShare < 1 || memoryShare > usual ? `${percentOf(memoryShare)} of memory` : '';
   const flag = named('gpuMemoryUtilization', fit.memoryShare);
   if (fit.memoryShare > memoryShare) {
@@ -104,10 +100,13 @@ function memoryText(
 const percentOf = (share: number): string => `${Math.round(100 * share)}%`;
 
 /** `50% of a prompt cached; qwen3-0.6b drafts 5 tokens, 70% accepted: 2.94 tokens a step`. */
-function requestsText({ draft, prefixCache = 0 }: Serving['setting']): string {
+function requestsText(
+  { draft, prefixCache = 0 }: Serving['setting'],
+  { tokensPerStep }: ServerThroughput,
+): string {
   return present([
     prefixCache > 0 && `${percentOf(prefixCache)} of a prompt cached`,
-    draft && `${draftText(draft)}: ${significant(acceptedTokens(draft))} tokens a step`,
+    draft && `${draftText(draft)}: ${significant(tokensPerStep)} tokens a step`,
   ]).join('; ');
 }
 
@@ -179,7 +178,7 @@ function askedRow(speed: UsersSpeed, isPublished: boolean): UsersRow {
   const { users, total, firstToken } = speed;
   return {
     users,
-    each: userSpeed(speed),
+    each: speed.ofUser.value,
     tokensPerSecond: total.expected.value,
     range: isPublished ? { lower: total.lower.value, upper: total.upper.value } : null,
     limit: total.limit.value,

@@ -18,7 +18,7 @@ import type { Purpose } from '../purpose.js';
 import { linkedGpus } from '../serving/disaggregation.js';
 import type { ServingQuestion } from '../serving/placed-serving.js';
 import { fewestForServing, idleGpusOf, placedServing } from '../serving/placed-serving.js';
-import { type ServingFit, type UsersFit, userSpeed } from '../serving/serving.js';
+import type { ServingFit, UsersFit } from '../serving/serving.js';
 import type { ServingFitSetting } from '../serving/serving-work.js';
 import type { ServingLoad } from '../serving/throughput/arrivals.js';
 import { type ServerThroughput, USUAL_SPEED } from '../serving/throughput/throughput.js';
@@ -109,7 +109,7 @@ function tooSlow({
   const reached =
     asked === null
       ? throughput && throughput.atSpeed === null && throughput.alone.userTokensPerSecond.value
-      : speed && (prefillGpus === undefined ? userSpeed(speed) : speed.each.expected.value);
+      : speed && (prefillGpus === undefined ? speed.ofUser.value : speed.each.expected.value);
   if (reached === null) return { about: 'speed', text: `no speed is known for ${wanted}` };
   if (reached === false || reached >= minSpeed) return false;
   const users = asked ?? 1;

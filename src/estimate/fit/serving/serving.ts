@@ -242,6 +242,8 @@ export interface UsersSpeed {
   readonly each: Bounds;
   /** Tokens per second of a user after the first one, at the median, as in `throughput`; absent if users wait for a place. */
   readonly afterFirstToken?: Quantity;
+  /** Tokens per second of a user after the first one; with the wait where users wait for a place. */
+  readonly ofUser: Quantity;
   /** Output tokens per second of all users on all GPUs. */
   readonly total: ServerRate;
   /** Seconds from a request to its first token. */
@@ -249,10 +251,6 @@ export interface UsersSpeed {
   /** Limit of the decoding steps; null for a measured time. */
   readonly limitedBy: DecodingLimit | null;
 }
-
-/** Speed of a user after the first token; if users wait for a place, with their wait. */
-export const userSpeed = ({ afterFirstToken, each }: UsersSpeed): number =>
-  (afterFirstToken ?? each.expected).value;
 
 export interface UsersFit {
   /** Number of users with `--users`; null without. @integer @minimum 1 */
@@ -356,10 +354,12 @@ function speedFor(
       servingRates(setting),
       sequencesOfStep(setting, Math.ceil(batch / decoding)),
     );
+  const isServed = users <= replicas * batch;
   return {
     users,
     each,
-    ...(users <= replicas * batch && { afterFirstToken: userTokensPerSecond }),
+    ...(isServed && { afterFirstToken: userTokensPerSecond }),
+    ofUser: isServed ? userTokensPerSecond : each.expected,
     total,
     firstToken,
     limitedBy: step.limitedBy,

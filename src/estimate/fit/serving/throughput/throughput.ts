@@ -11,9 +11,9 @@ import { gpusOfReplica } from '../serving-axes.js';
 import type { ServingFitSetting } from '../serving-work.js';
 import { decodeWork, servedModel } from '../serving-work.js';
 import type { Launching, RuntimeName } from './runtimes.js';
-import { RUNTIMES } from './runtimes.js';
+import { graphsName, RUNTIMES } from './runtimes.js';
 import type { NoServer, ServerQuestion, Servers } from './server.js';
-import { outputsOf, runtimeOf, serversOf, servingRates } from './server.js';
+import { acceptedTokens, outputsOf, runtimeOf, serversOf, servingRates } from './server.js';
 import { THROUGHPUT_SPREAD } from './server-shares.js';
 import type { Batching, Server, Simulated } from './simulation.js';
 import { simulate } from './simulation.js';
@@ -77,6 +77,17 @@ export interface ServerThroughput {
   readonly batching: Batching;
   /** Share of the memory that the program uses. @real */
   readonly memoryShare: number;
+  /** Defaults of the program. */
+  readonly usual: {
+    /** How prompts and answers share the steps. */
+    readonly batching: Batching;
+    /** Share of the memory. @real */
+    readonly memoryShare: number;
+  };
+  /** Graphs of kernels that the program can use on these GPUs; null for none. */
+  readonly graphs: string | null;
+  /** Mean tokens of a step for a request: more than 1 with a draft. @real */
+  readonly tokensPerStep: number;
   /** Output tokens of requests, in equal shares. @integer @minimum 1 */
   readonly outputs: readonly number[];
   /** Time to the first token of a request that is alone. */
@@ -126,6 +137,7 @@ export function serverThroughput(
   if (typeof servers === 'string') return servers;
   const { setting } = question;
   const runtime = runtimeOf(setting);
+  const { title, source, batching, memoryShare } = RUNTIMES[runtime.name];
   const { cluster, minSpeed = USUAL_SPEED } = setting;
   const { units: replicas, prefill, decoding } = serverUnit(setting);
   const loadOf = (users: number) =>
@@ -144,13 +156,16 @@ export function serverThroughput(
   const users = usersAt(minSpeed);
   return {
     runtime: runtime.name,
-    runtimeTitle: RUNTIMES[runtime.name].title,
+    runtimeTitle: title,
     isRuntimeChosen: runtime.isChosen,
-    runtimeSource: RUNTIMES[runtime.name].source,
+    runtimeSource: source,
     launching: runtime.launching,
     oneUser: setting.measured?.tokenSeconds === undefined ? oneUserOf(model, setting) : null,
     batching: runtime.batching,
     memoryShare: servers.memoryShare,
+    usual: { batching, memoryShare },
+    graphs: graphsName(runtime.name, cluster.gpu),
+    tokensPerStep: setting.draft ? acceptedTokens(setting.draft) : 1,
     outputs: outputsOf(setting),
     firstTokenAlone: alone.firstToken.median,
     seed: SERVER_SEED,
