@@ -22,7 +22,6 @@ import { fitProgramFlags } from '../cli/flags/training-config-flags.js';
 import { refuseTokensAsFile } from '../cli/line/tokens-as-file.js';
 import { TrainingCommand } from '../cli/training-config/training-command.js';
 import type { FitLine } from '../cli/undescribed.js';
-import { fitAccuracy } from '../estimate/fit/accuracy.js';
 import { OF_HARDWARE, refuseContradictions } from '../estimate/fit/fit-request.js';
 import type { FitResult } from '../estimate/fit/fits.js';
 import { PURPOSES } from '../estimate/fit/purpose.js';
@@ -31,8 +30,6 @@ import type { HardwareList } from '../estimate/hardware/gpu.js';
 import type { LoadedModel } from '../input/model-input/checkpoint/checkpoint-model.js';
 import { modelsIn } from '../input/model-input/locate.js';
 import { fitOnCommonHardware } from '../library/fit.js';
-import { accuracyReport } from '../report/fit/fit-accuracy-report.js';
-import { fitListReport } from '../report/fit/fit-list-report.js';
 import { fitReport, hardwareReport } from '../report/fit/fit-report.js';
 import { fitTableReport } from '../report/fit/fit-table-report.js';
 import { configText } from '../report/profile/setting-notes.js';
@@ -118,7 +115,11 @@ export default class Fit extends TrainingCommand {
     const parsed = await this.parse(Fit);
     const { args, flags } = parsed;
     refuseTokensAsFile(flags.output, this.argv);
-    if (flags.accuracy) return this.answer(flags, fitAccuracy(args.file), accuracyReport);
+    if (flags.accuracy) {
+      const { fitAccuracy } = await import('../estimate/fit/accuracy.js');
+      const { accuracyReport } = await import('../report/fit/fit-accuracy-report.js');
+      return this.answer(flags, fitAccuracy(args.file), accuracyReport);
+    }
     if (flags['list-gpus']) {
       const known = await listedHardware(args.file, flags.hardware);
       const result: HardwareList = { schema: 'minimind/gpus@1', ...known };
@@ -228,6 +229,7 @@ export default class Fit extends TrainingCommand {
     );
     await this.warnAbout(flags, warnings);
     if (flags.check && !isAllFitting(result)) process.exitCode = 1;
+    const { fitListReport } = await import('../report/fit/fit-list-report.js');
     return this.answer(flags, result, fitListReport);
   }
 }

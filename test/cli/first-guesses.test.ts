@@ -250,7 +250,6 @@ describe('the command line', () => {
       'generate my.yaml --random --ids 1 --n-cpu-moe 10',
       /--n-cpu-moe 10 has no counterpart here: write minimind/,
     ],
-    ['fit my.yaml --gpu l4 -ngl 20', /write minimind fit my\.yaml --gpu l4 --gpu-layers 20$/m],
     ['fit my.yaml --gpu l4 -ngl 99', /-ngl 99 is not needed: write minimind/],
     [
       'serve my.yaml --port 80 --gpu-memory-utilization=0.9 --gpu l4',

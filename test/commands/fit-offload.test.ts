@@ -58,7 +58,7 @@ describe('minimind fit --offload', () => {
     expect(small.stdout).toMatch(
       /to train .*--offload parameters \(at most [\d.]+ GB per GPU and [\d.]+ GB of system memory/,
     );
-    const large = await answer('qwen3-8b', '--for', 'training', '--gpu', 'rtx-4090');
+    const large = await answer('qwen3-14b', '--for', 'training', '--gpu', 'rtx-4090');
     expect(large.stdout).toMatch(/no number of these .* is enough without system memory/);
   });
 
