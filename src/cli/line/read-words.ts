@@ -15,7 +15,7 @@ import {
 import { FALSE, TRUE } from './given-flags.js';
 import type { LineMistake, MeantLine } from './line-mistake.js';
 import { meantLines, NUMERIC, type Option } from './meant-lines.js';
-import { type GivenFlag, MODEL_ARGUMENTS, type TypedLine } from './typed-line.js';
+import type { GivenFlag, TypedLine } from './typed-line.js';
 
 /** Flags whose values add up when they are given several times. */
 const JOINED: ReadonlySet<string> = new Set(['gpu']);
@@ -192,35 +192,6 @@ function isTruthAfter(typed: TypedLine, at: number): boolean {
   return /^(?:yes|no|on|off)$/i.test(word) && isLast && !fs.existsSync(word);
 }
 
-/** Names of fields, as in `parameters.total,file`. No file has these endings in place of a field. */
-const FIELDS = /^[a-z]\w*(?:\.[a-z]\w*)*(?:,[a-z]\w*(?:\.[a-z]\w*)*)*$/i;
-const FILE = /\.(?:ya?ml|json|jsonl|txt|md|pt|pth|bin|gguf|onnx|safetensors|toml|sh|py)$/i;
-
-/**
- * Whether the word after `--json` names fields, as `gh` has them there: it is no file and no model, and either the command
- * takes no further argument, or it is written as only fields are in the place of a model.
- */
-function areFields(typed: TypedLine, at: number): boolean {
-  const word = typed.words[at] ?? '';
-  const { args, flags, strict } = typed.command;
-  if (!FIELDS.test(word) || FILE.test(word) || !Object.hasOwn(flags, 'fields')) return false;
-  if (typed.given.has('fields') || fs.existsSync(word)) return false;
-  const others = typed.arguments.length + argumentsFrom(typed, at + 1);
-  const names = Object.keys(args);
-  const isMore = strict === false ? others > 0 : others >= names.length;
-  const isOfModel = /[.,]/.test(word) && MODEL_ARGUMENTS.has(names[others] ?? '');
-  return (isMore || isOfModel) && !typed.meanings.isPreset(word);
-}
-
-/** Number of arguments from a position on, which is not read yet. */
-function argumentsFrom(typed: TypedLine, from: number): number {
-  return typed.words.slice(from).filter((word, index) => {
-    const [, before] = /^--([\w-]+)$/.exec(typed.words[from + index - 1] ?? '') ?? [];
-    const isValue = before !== undefined && typed.command.flags[before]?.type === 'option';
-    return !word.startsWith('-') && !isValue;
-  }).length;
-}
-
 function readSwitch(
   typed: TypedLine,
   flag: DeclaredFlag,
@@ -234,7 +205,12 @@ function readSwitch(
       { ...typed.corrected(at, words, 2), isSpelling: true },
     ]);
   }
-  if (value === undefined && flag.name === 'json' && areFields(typed, at + 1)) {
+  if (
+    value === undefined &&
+    flag.name === 'json' &&
+    /^[a-z]/i.test(next) &&
+    typed.meanings.areFields(typed, at + 1)
+  ) {
     throw typed.mistake(`--json: expected no value, found ${quote(next)}`, [
       { ...typed.corrected(at, ['--json', '--fields', next], 2), isSpelling: true },
     ]);

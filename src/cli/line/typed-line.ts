@@ -24,6 +24,7 @@ export interface GivenFlag {
 
 /** Meanings of several words together, in lines of other tools. */
 interface ToolLines {
+  readonly areFields: (typed: TypedLine, at: number) => boolean;
   readonly OF_ADAPTERS: RegExp;
   readonly OF_LORA: RegExp;
   readonly fitOfPlan: (typed: TypedLine) => readonly string[];

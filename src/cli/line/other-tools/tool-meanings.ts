@@ -1,6 +1,7 @@
 /** Meanings of the words of other tools, alone and together. Loaded only for a line with such a word. */
 export * from '../../foreign/meanings.js';
 export { unknownFlag } from '../unknown-flag.js';
+export { areFields } from './json-fields.js';
 export { refuseOtherPurpose } from './other-purpose.js';
 export { quantizedValue } from './quantized-values.js';
 export {
