@@ -33,12 +33,10 @@ export function typeSuggestion<T extends string>(
   const kinds = names.filter((name) => wanted.length > 2 && name.endsWith(wanted));
   if (kinds.length > 1) return `write one of ${kinds.map(dtypeWord).join(', ')}`;
   const spellings = [...names, ...DTYPE_SPELLINGS].filter((each) => parse(each) !== undefined);
-  // int8 is not a misspelling of int3, nor f8 of fp4; no type has the digits of bf17.
-  const digits = /\d+/.exec(wanted)?.[0];
+  // int8 is not a misspelling of int3, nor f8 of fp4; nothing has 17 bits, so bf17 is one.
   const isWidth =
     /^(?:u?int|i|q)\d/.test(wanted) ||
-    (/^[a-z]{0,2}f(?:p|loat)?\d/.test(wanted) &&
-      spellings.some((each) => /\d+/.exec(each)?.[0] === digits));
+    /^[a-z]{0,2}f(?:p|loat)?(?:[2-8]|16|32|64)(?!\d)/.test(wanted);
   const near = (isWidth ? nearestWithDigits : nearest)(wanted, new Set(spellings));
   const meant = near && parse(near);
   return meant
