@@ -55,6 +55,14 @@ describe('fit with a GPU and without a model', () => {
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
   }, 120_000);
 
+  it('says why where no model can be asked', async () => {
+    const { code, stderr } = await asked('--gpu', 'rtx-4060', '--context', '10000000');
+    expect(code).toBe(2);
+    expect(stderr).toMatch(
+      /no published model can be asked so; .* 10,000,000 tokens are more than/,
+    );
+  });
+
   it.each([
     ['a card and system memory', ['--gpu', 'rtx-4060', '--ram', '32GB']],
     ['a processor', ['--gpu', 'cpu', '--ram', '32GB']],

@@ -53,8 +53,8 @@ function absolute(file: string, base: string): string {
 }
 
 /**
- * Target of a path, or of its nearest folder that exists. Resolved by the system: as text, `..` after a link would be
- * another folder. Empty where nobody can know: a part has no permission or too many links, or `..` follows a missing folder.
+ * Target of a path, or of its nearest folder that exists. The system resolves it, because `..` after a link leads elsewhere
+ * than the text says. Empty if it cannot be known: without permission, with too many links, or for `..` after a missing folder.
  */
 function existingPart(file: string): string {
   for (let place = file; ; place = path.dirname(place)) {

@@ -4,7 +4,7 @@ import type { FitOptions } from '../../estimate/fit/fit-options.js';
 import { fitRequestOf, tableRequestOf } from '../../estimate/fit/fit-request.js';
 import type { LargestModelsResult } from '../../estimate/fit/largest-models.js';
 import { largestModels } from '../../estimate/fit/largest-models.js';
-import type { ListedModel, ListedSettings } from '../../estimate/fit/listed-models.js';
+import type { ListedSettings } from '../../estimate/fit/listed-models.js';
 import { listedModels } from '../../estimate/fit/listed-models.js';
 import { storedWeightFormat } from '../../estimate/fit/model-memory.js';
 import type { WeightDtype } from '../../estimate/fit/serving/weight-types.js';
@@ -42,101 +42,77 @@ export async function largestOn(
   options: FitOptions,
   flags: FitFlags & OutputFlags & { readonly details: boolean },
 ): Promise<LargestModelsResult> {
-  const families = await listFamilies();
   const stored = new Set(
     publishedModels().flatMap(({ preset, of, row }) =>
       (row.quantization ?? of.quantization) ? [preset] : [],
     ),
   );
-  const published = families.flatMap(({ name: family, presets }) =>
-    presets
-      .filter(({ series }) => series !== undefined)
-      .map(({ name, parameters }) => {
-        const preset = `${family}/${name}`;
-        return { preset, parameters, isStoredQuantized: stored.has(preset) };
-      }),
+  const published = (await listFamilies()).flatMap(({ name: family, presets }) =>
+    presets.flatMap(({ name, parameters, series }) =>
+      series === undefined ? [] : [{ name: `${family}/${name}`, parameters, series }],
+    ),
   );
   const isShort = formatOf(flags) === 'table' && !flags.details;
   const isServing = (flags.for ?? 'serving') === 'serving';
-  const isListed = isShort && isServing;
+  const hasPlaces = cluster.cards !== undefined || cluster.gpu.kind === 'processor';
+  const most = flags.for !== undefined ? MOST.list : isShort ? MOST.short : MOST.long;
   const steps = progressDisplay(flags).steps();
   let refusal: UserError | undefined;
   let isAnswered = false;
-  const models = isServing ? await listOf(families, cluster, { flags, options, steps }) : [];
-  const hasPlaces = cluster.cards !== undefined || cluster.gpu.kind === 'processor';
-  const isAlone = isListed || hasPlaces;
-  const most = flags.for !== undefined ? MOST.list : isShort ? MOST.short : MOST.long;
-  const uses = await largestModels(isAlone ? [] : published, cluster, {
-    most,
-    async asked({ preset }) {
-      steps.doing(`trying ${preset}`);
-      try {
-        const loaded = await (await openModelSource(preset, {})).model([]);
-        const { ramBytes: _, ramSpeed: __, cpu: ___, ...onGpus } = options;
-        const request = tableRequestOf(loaded, onGpus);
-        isAnswered = true;
-        const stored = flags.dtype === undefined ? storedWeightFormat(loaded)?.dtype : undefined;
-        return { model: loaded.model, request, stored };
-      } catch (error) {
-        // A context beyond the positions of one model is none of another.
-        if (!(error instanceof UserError)) throw error;
-        refusal = error;
-        return undefined;
-      }
-    },
-  }).finally(() => steps.end());
-  if (refusal && !isAnswered) {
-    throw usageError(`no published model can be asked so; the last one: ${refusal.message}`);
+  async function answered<Answer>(name: string, answer: (loaded: LoadedModel) => Answer) {
+    steps.doing(`trying ${name}`);
+    try {
+      const found = answer(await (await openModelSource(name, {})).model([]));
+      isAnswered = true;
+      return found;
+    } catch (error) {
+      // A context beyond the positions of one model is none of another.
+      if (!(error instanceof UserError)) throw error;
+      refusal = error;
+      return undefined;
+    }
   }
-  return {
-    schema: 'minimind/fit-models@1',
-    cluster,
-    memoryBytes: capacityOf(cluster.gpu).value,
-    context: flags.context ?? null,
-    sequences: flags.users ?? flags.batch ?? null,
-    considered: published.length,
-    uses,
-    models,
-  };
-}
-
-interface ListQuestion {
-  readonly flags: FitFlags & OutputFlags;
-  readonly options: FitOptions;
-  readonly steps: ReturnType<ReturnType<typeof progressDisplay>['steps']>;
-}
-
-/** The models that generate text on the hardware, the largest of each series. */
-async function listOf(
-  families: Awaited<ReturnType<typeof listFamilies>>,
-  cluster: Cluster,
-  { flags, options, steps }: ListQuestion,
-): Promise<ListedModel[]> {
-  const candidates = families.flatMap(({ name: family, presets }) =>
-    presets
-      .filter(({ series }) => series !== undefined)
-      .map(({ name, parameters, series = null }) => ({
-        name: `${family}/${name}`,
-        parameters,
-        series,
-      })),
-  );
-  const room = options.ramBytes ?? (cluster.gpu.kind === 'processor' ? LARGEST_DESKTOP : 0);
-  return listedModels(candidates, cluster, {
-    most: MOST.list,
-    room,
-    async asked({ name }) {
-      steps.doing(`trying ${name}`);
-      try {
-        const loaded = await (await openModelSource(name, {})).model([]);
-        return listSettings(loaded, cluster, options, flags);
-      } catch (error) {
-        // A context beyond the positions of one model is none of another.
-        if (error instanceof UserError) return undefined;
-        throw error;
-      }
-    },
-  }).finally(() => steps.end());
+  try {
+    const models = isServing
+      ? await listedModels(published, cluster, {
+          most: MOST.list,
+          room: options.ramBytes ?? (cluster.gpu.kind === 'processor' ? LARGEST_DESKTOP : 0),
+          asked: ({ name }) =>
+            answered(name, (loaded) => listSettings(loaded, cluster, options, flags)),
+        })
+      : [];
+    const { ramBytes: _, ramSpeed: __, cpu: ___, ...onGpus } = options;
+    const isListed = (isShort && isServing) || hasPlaces;
+    const candidates = published.map(({ name, parameters }) => ({
+      preset: name,
+      parameters,
+      isStoredQuantized: stored.has(name),
+    }));
+    const uses = await largestModels(isListed ? [] : candidates, cluster, {
+      most,
+      asked: ({ preset }) =>
+        answered(preset, (loaded) => ({
+          model: loaded.model,
+          request: tableRequestOf(loaded, onGpus),
+          stored: flags.dtype === undefined ? storedWeightFormat(loaded)?.dtype : undefined,
+        })),
+    });
+    if (refusal && !isAnswered) {
+      throw usageError(`no published model can be asked so; the last one: ${refusal.message}`);
+    }
+    return {
+      schema: 'minimind/fit-models@1',
+      cluster,
+      memoryBytes: capacityOf(cluster.gpu).value,
+      context: flags.context ?? null,
+      sequences: flags.users ?? flags.batch ?? null,
+      considered: published.length,
+      uses,
+      models,
+    };
+  } finally {
+    steps.end();
+  }
 }
 
 /** The settings of a model in each type of a list, its own first. */

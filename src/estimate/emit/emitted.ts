@@ -91,6 +91,6 @@ export interface Emitted {
 export interface EmittedModel {
   /** Repository, folder or file; a placeholder where no weights are known. */
   readonly name: string;
-  /** Meaning of the placeholder; absent where there is none. */
+  /** Meaning of the placeholder, if it has one. */
   readonly note?: string;
 }

@@ -50,7 +50,7 @@ export interface ListedSettings {
   readonly settings: readonly {
     readonly setting: ServingFitSetting;
     readonly isAsPublished: boolean;
-    /** Places beside the GPUs; undefined: none. */
+    /** Places for weights in system memory; undefined without any. */
     readonly wish: PlacesWish | undefined;
   }[];
 }
@@ -61,7 +61,7 @@ const LEAST_BYTES = 0.5;
 /**
  * Models in the order of their parameters, those with the usual speed of a user first.
  * @param most Models of the list.
- * @param room Bytes for weights beside the GPUs.
+ * @param room Bytes for weights in system memory.
  */
 export async function listedModels(
   candidates: readonly ListCandidate[],

@@ -111,7 +111,7 @@ export async function modelOf(
   if (value === undefined || errors > 0) {
     const error = invalidConfig(written.file, problems, errors);
     const isOwn = !isRecord(document.value.model) && set.length === 0 && !strict;
-    // Weights beside a config.json are counted all the same.
+    // Weights next to a config.json are counted even so.
     const isCounted = family.hasEncoder || Object.hasOwn(document.value, 'model_type');
     throw isCounted && isOwn ? new UndescribedModel(error) : error;
   }

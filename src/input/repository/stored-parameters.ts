@@ -28,7 +28,7 @@ const FLOAT_BUFFER =
 
 /**
  * @param checkpoint With the tensors of the file as they are stored, or with floats for packed weights.
- * @param config The `config.json` beside it, for layouts whose bits only that file names.
+ * @param config The `config.json` next to it: some layouts state their bits only there.
  */
 export function storedParameters(
   { tensors }: Pick<Checkpoint, 'tensors'>,

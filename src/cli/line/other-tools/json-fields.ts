@@ -8,8 +8,8 @@ const FIELDS = /^[a-z]\w*(?:\.[a-z]\w*)*(?:,[a-z]\w*(?:\.[a-z]\w*)*)*$/i;
 const FILE = /\.(?:ya?ml|json|jsonl|txt|md|pt|pth|bin|gguf|onnx|safetensors|toml|sh|py)$/i;
 
 /**
- * Whether the word after `--json` names fields, as `gh` has them there: it is no file and no model, and either the command
- * takes no further argument, or it is written as only fields are in the place of a model.
+ * Whether the word after `--json` names fields, as with `gh`: it is neither a file nor a model, and the command takes no
+ * further argument, or the word has the form of a field in the place of a model.
  */
 export function areFields(typed: TypedLine, at: number): boolean {
   const word = typed.words[at] ?? '';

@@ -20,7 +20,7 @@ export const numberedType = (text: string): string | undefined =>
 /** A number of bits, and what follows it: `5`, `5-bit`, `6bpw`, `4.0bpw`. */
 const BITS = /^(\d+)(?:\.0)?[-_ ]?(?:bits?|bpw)?$/;
 
-/** Bits of weights, of which the activations are no part: `w4a16`, `int6`, `uint4`. */
+/** Bits of weights, without those of activations: `w4a16`, `int6`, `uint4`. */
 const OF_WEIGHTS = /^(?:w(\d)a\d+|u?int(\d))$/;
 
 /** Types in 4 bits with a table of values. */

@@ -8,7 +8,7 @@ import { MOST_GPUS } from './divisors.js';
 
 /**
  * Cluster with this number of GPUs: the same one, or machines of the same GPU with a known network. Undefined if no
- * link between so many is known, and for another number of GPUs of several kinds: it does not say which ones.
+ * link between so many is known, and for several kinds of GPUs, whose number does not say which of them are meant.
  */
 export function linkedCluster(cluster: Cluster, gpus: number): Cluster | undefined {
   const { cards } = cluster;

@@ -173,7 +173,7 @@ function leftOutFound(document: ConfigDocument, part: TextPart | undefined): Loc
   return [{ severity: 'warning', place: document.place(path, 'key'), path, finding }];
 }
 
-/** Names of parts beside a language model, by the keys of their sizes. All others are vision towers. */
+/** Names of parts beside a language model, by the keys of their sizes; parts with other keys are vision towers. */
 const BESIDE: Readonly<Record<string, string>> = {
   audio_config: 'audio encoder',
   patch_size: 'embedding of image patches',
