@@ -135,7 +135,7 @@ export default class Explore extends BaseCommand {
 const pageOf = (output: string | undefined): string | undefined =>
   output !== undefined && /^\.html?$/.test(endingOf(output)) ? output : undefined;
 
-/** Flags of the answer beside a page that `--output` names: its ending is not the format of the answer. */
+/** Flags of the short answer that is printed when `--output` names the page: its ending is not the format of that answer. */
 const answerFlags = <
   Given extends { readonly output?: string | undefined; readonly format?: string | undefined },
 >(
