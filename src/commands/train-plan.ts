@@ -18,12 +18,12 @@ import { idleZero } from '../estimate/fit/idle-options.js';
 import { dividersOf } from '../estimate/fit/parallelism/parallelism.js';
 import type { TrainPlanResult } from '../estimate/training/plan-training.js';
 import {
-  type AskedAdapters,
   planParallelism,
   planTraining,
   ratePoints,
   shownPlan,
 } from '../estimate/training/plan-training.js';
+import type { AskedAdapters } from '../estimate/training/planned-fit.js';
 import { openModelSource } from '../input/model-input/model-source.js';
 import { asWhole } from '../input/model-input/whole-model.js';
 import { requirePositions } from '../model/budget/profile-model.js';

@@ -11,10 +11,8 @@ import type { Emitted } from '../emit/emitted.js';
 import { byBound } from '../fit/bounds.js';
 import { type Parallelism, parallelismOf } from '../fit/parallelism/parallelism.js';
 import { type TrainingAxes, trainingAxesOf } from '../fit/parallelism/training-axes.js';
-import { loraMemoryOn, loraOn, QLORA_BASE } from '../fit/training/lora.js';
-import { stepTimeIfKnown, trainingCost, trainingTimeOf } from '../fit/training/step-time.js';
-import type { FitVerdict, StepTime, TrainingMemoryFit } from '../fit/training/training-fit.js';
-import { fitTrainingMemory } from '../fit/training/training-memory.js';
+import { trainingCost, trainingTimeOf } from '../fit/training/step-time.js';
+import type { FitVerdict } from '../fit/training/training-fit.js';
 import type { Convention, TrainingFitSetting } from '../fit/training/training-setting.js';
 import type { Cluster } from '../hardware/gpu.js';
 import { usualGpu } from '../hardware/nvidia.js';
@@ -24,6 +22,8 @@ import { findMistakes } from './mistakes/find-mistakes.js';
 import type { GroupedKind, GroupRuleName, OptimizerGroup } from './optimizer-groups.js';
 import { GROUP_RULES, optimizerGroups, parseGroupRule } from './optimizer-groups.js';
 import { parseOptimizer } from './optimizers.js';
+import type { AskedAdapters, FitOf, PlannedAdapters } from './planned-fit.js';
+import { adapterFitOf, plannedAdapters, trainingFitOf } from './planned-fit.js';
 import type { RunSize } from './run-size.js';
 import { accumulationChoices, OVER_TRAINED, runSizeOf } from './run-size.js';
 import type { DecayType, LearningRate, Origin, Schedule, ScheduleSetting } from './schedules.js';
@@ -40,28 +40,6 @@ import { trainingSettings } from './training-settings.js';
 import type { Underflow } from './underflow.js';
 import { assumedUnderflow, FIRST_SCALE } from './underflow.js';
 import { type UndividedLoss, undividedLossOf } from './undivided-loss.js';
-
-/** Adapters of a training. */
-export interface AskedAdapters {
-  /** Whether the frozen weights are in 16 bits, or in 4. */
-  readonly kind: 'lora' | 'qlora';
-  /** Default: 16. */
-  readonly rank?: number | undefined;
-  /** Products with adapters, by the ends of their names; undefined: all. */
-  readonly targets?: readonly string[] | undefined;
-}
-
-/** Adapters of a plan. */
-export interface PlannedAdapters {
-  /** Whether the frozen weights are in 16 bits, or in 4. */
-  readonly kind: 'lora' | 'qlora';
-  /** Rank of the adapters. @integer @minimum 1 */
-  readonly rank: number;
-  /** Products with adapters; null for all of the blocks. */
-  readonly targets: readonly string[] | null;
-  /** Parameters of the adapters. @integer */
-  readonly parameters: number;
-}
 
 export interface TrainPlanRequest {
   readonly settings: TrainingSettings;
@@ -247,41 +225,6 @@ export function planTraining(model: LanguageModel, request: TrainPlanRequest): T
     ),
     hardware: cluster === undefined ? null : onHardware(fitOf, setting, request.price),
   };
-}
-
-/** Memory of a training, and the time of a step where it is known. */
-type FitOf = (setting: TrainingFitSetting) => Pick<
-  TrainingMemoryFit,
-  'total' | 'verdict' | 'capacity'
-> & {
-  readonly step: () => StepTime | undefined;
-};
-
-const trainingFitOf =
-  (model: LanguageModel): FitOf =>
-  (setting) => {
-    const memory = fitTrainingMemory(model, setting);
-    return { ...memory, step: () => stepTimeIfKnown(model, setting, memory.stages) };
-  };
-
-const baseOf = ({ kind }: AskedAdapters) => (kind === 'qlora' ? QLORA_BASE : undefined);
-
-/** Adapters as `fit` counts them. */
-const adapterFitOf =
-  (model: LanguageModel, asked: AskedAdapters): FitOf =>
-  (setting) => ({
-    ...loraMemoryOn(model, setting, baseOf(asked), { isSearched: false }),
-    step: () => loraOn(model, setting, baseOf(asked)).step,
-  });
-
-function plannedAdapters(
-  model: LanguageModel,
-  setting: TrainingFitSetting,
-  asked: AskedAdapters,
-): PlannedAdapters {
-  const options = { isSearched: false };
-  const { rank, targets, adapters } = loraMemoryOn(model, setting, baseOf(asked), options);
-  return { kind: asked.kind, rank, targets, parameters: Number(adapters.value) };
 }
 
 /**
